@@ -1,0 +1,384 @@
+"""The command line: each command reads files, calls the library, and writes files or a table.
+
+Bad input ends in one sentence and exit code 2; a fit that is interrupted keeps what it has, 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynacl import persistence, simulate
+from dynacl._version import __version__
+from dynacl.data import Array, InputError, TimeSeries
+from dynacl.estimator import DCL, DYNAMICS
+from dynacl.evaluation import POST_HOC, evaluate
+from dynacl.training import PROTOCOLS, Record, Run, TrainingError
+
+RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
+TABLES = (".npz", ".npy", ".csv")
+CHECKPOINT_SECONDS = 30.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(argv)
+    warnings.showwarning = _say_warning
+    try:
+        return int(options.command(options) or 0)
+    except (InputError, OSError) as error:
+        print(f"dynacl {options.name}: error: {error}", file=sys.stderr)
+        return 2
+    except TrainingError as error:
+        print(f"dynacl {options.name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"dynacl {options.name}: interrupted", file=sys.stderr)
+        return 130
+
+
+# -- commands ----------------------------------------------------------------------------------
+
+
+def run_simulate(o: argparse.Namespace) -> None:
+    if (o.system is None) == (o.again is None):
+        raise InputError("simulate: wanted either a system or --again FILE")
+    _new_file(o.out, o.force)
+    rng = np.random.default_rng(o.seed)
+    if o.again is not None:
+        given = [k for k in SYSTEM_OPTIONS if getattr(o, k) is not None]
+        if given:
+            raise InputError(f"--{given[0].replace('_', '-')}: comes from the file with --again")
+        series = simulate.again(TimeSeries.read(o.again), rng=rng, trials=o.trials, steps=o.steps)
+    else:
+        simulator, _ = simulate.PRESETS[o.system]
+        accepted = set(inspect.signature(simulator).parameters) | {
+            "trials", "steps", "mixing", "layers", "observed", "observation_noise"
+        }  # fmt: skip
+        wanted = {k: getattr(o, k) for k in ("trials", "steps", *SYSTEM_OPTIONS)}
+        chosen = {k: v for k, v in wanted.items() if v is not None}
+        for name in chosen:
+            if name not in accepted:
+                raise InputError(f"--{name.replace('_', '-')}: is not a setting of {o.system}")
+        series = simulate.preset(o.system, rng=rng, **chosen)
+    series.write(o.out)
+    print(f"{o.out}: {series.n_trials} trials, {len(series)} samples of {series.n_features}")
+
+
+def run_fit(o: argparse.Namespace) -> int:
+    out = Path(o.out)
+    series = _read(o)
+    if o.resume:
+        model = DCL.load(out, device=o.device)
+        persistence.load_checkpoint(model.run_, out / "checkpoint")
+        model.verbose = not o.quiet
+        if model.run_.step >= model.run_.settings.max_iter:
+            raise InputError(f"{out}: its {model.run_.step} steps are done; nothing to resume")
+        _fit(model.resume, model, series, out)
+    else:
+        _new_folder(out, o.force)
+        model = DCL(
+            o.components,
+            o.dynamics,
+            o.modes,
+            bias=o.bias,
+            protocol=o.protocol,
+            batch_size=o.batch_size,
+            n_negatives=o.n_negatives,
+            max_iter=o.max_iter,
+            learning_rate=o.learning_rate,
+            dynamics_learning_rate=o.dynamics_learning_rate,
+            time_offset=o.time_offset,
+            standardize=None if o.standardize is None else o.standardize == "on",
+            random_state=o.seed,
+            device=o.device,
+            verbose=not o.quiet,
+        )
+        _fit(model.fit, model, series, out)
+    last = model.history_[-1] if model.history_ else {}
+    found: dict[str, Any] = {
+        "n_iter": model.n_iter_,
+        "max_iter": model.settings_.max_iter,
+        "seconds": model.run_.seconds,
+        "loss": last.get("loss"),
+        "bits": last.get("bits"),
+        "bits_cap": model.run_.cap,
+    }
+    if model.run_.interrupted:
+        _keep(model, out, found)
+        print(f"kept in {out}; continue with --resume", file=sys.stderr)
+        return 130
+    _keep(model, out, found)  # before anything else can fail
+    if series.truth is not None:
+        found |= evaluate(model, series)
+        _keep(model, out, found)
+    if o.json:
+        print(json.dumps(found))
+    else:
+        print(f"{out}: {model.n_iter_} steps in {model.run_.seconds:.0f} s")
+        _table({k: v for k, v in found.items() if isinstance(v, float)})
+    return 0
+
+
+def run_evaluate(o: argparse.Namespace) -> None:
+    found = evaluate(DCL.load(o.run, device=o.device), _read(o), post_hoc=o.post_hoc, seed=o.seed)
+    if o.json:
+        print(json.dumps(found))
+    else:
+        _table(found)
+
+
+def run_embed(o: argparse.Namespace) -> None:
+    model, series = DCL.load(o.run, device=o.device), _read(o)
+    _new_file(o.out, o.force, TABLES)
+    parts = {"latents": np.concatenate(model.transform(series)), "bounds": series.bounds}
+    if hasattr(model.dynamics_, "modes"):
+        modes = np.full(len(series), -1, dtype=np.int64)
+        for (a, _), found in zip(series.spans(), model.modes(series), strict=True):
+            modes[a : a + len(found)] = found
+        parts["modes"] = modes
+    _write_arrays(o.out, parts, "latents")
+    print(f"{o.out}: latents {parts['latents'].shape}")
+
+
+def run_forecast(o: argparse.Namespace) -> None:
+    model, series = DCL.load(o.run, device=o.device), _read(o)
+    if o.out is not None:
+        _new_file(o.out, o.force, TABLES)
+    future = model.forecast(series, o.steps)
+    rows = np.concatenate(future)
+    if o.out is None:
+        np.savetxt(sys.stdout, rows, delimiter=",", fmt="%.7g")
+        return
+    bounds = np.arange(0, len(rows) + 1, o.steps)
+    _write_arrays(o.out, {"latents": rows, "bounds": bounds}, "latents")
+    print(f"{o.out}: {len(future)} trials, {o.steps} steps ahead")
+
+
+def run_demo(o: argparse.Namespace) -> None:
+    from dynacl.demo import demo
+
+    _new_folder(Path(o.out), o.force)
+    for name in RUN_FILES:
+        (Path(o.out) / name).unlink(missing_ok=True)
+    demo(Path(o.out), seed=o.seed, verbose=not o.quiet)
+
+
+# -- words -------------------------------------------------------------------------------------
+
+SYSTEM_OPTIONS: dict[str, dict[str, Any]] = {
+    "d": {"type": int, "help": "latent dimensions"},
+    "noise": {"type": float, "help": "standard deviation of the system noise"},
+    "angle": {"type": float, "help": "rotation angle in degrees (lds: ±, slds: at most)"},
+    "modes": {"type": int, "help": "number of modes (slds)"},
+    "switch_probability": {"type": float, "help": "a step, for each other mode (slds)"},
+    "dt": {"type": float, "help": "step size (lorenz)"},
+    "start": {"type": float, "nargs": 3, "help": "starting point (lorenz)"},
+    "mixing": {"choices": ("mlp", "linear", "none"), "help": "from latents to observations"},
+    "layers": {"type": int, "help": "layers of the mixing MLP"},
+    "observed": {"type": int, "help": "observed dimensions"},
+    "observation_noise": {"type": float, "help": "standard deviation of noise on observations"},
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="dynacl", description="Identify hidden dynamics from time series."
+    )
+    top.add_argument("--version", action="version", version=f"dynacl {__version__}")
+    commands = top.add_subparsers(dest="name", required=True, metavar="COMMAND")
+
+    def add(name: str, command: Callable[..., Any], help: str, example: str) -> Any:
+        sub = commands.add_parser(
+            name,
+            help=help,
+            description=help[0].upper() + help[1:] + ".",
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(command=command)
+        return sub
+
+    p = add("demo", run_demo, "simulate, fit, evaluate and draw: the tour",
+            "dynacl demo --out runs/demo")  # fmt: skip
+    p.add_argument("--out", default="runs/demo")
+    _common(p, seed=True, force=True, quiet=True)
+
+    p = add("simulate", run_simulate, "draw a data set with known truth",
+            "dynacl simulate slds --trials 1000 --steps 1000 --seed 0 --out slds.npz\n"
+            "  dynacl simulate --again slds.npz --trials 100 --seed 1 --out test.npz")  # fmt: skip
+    p.add_argument("system", nargs="?", choices=list(simulate.PRESETS), help="a data set of the "
+                   "paper; the options below replace its settings")  # fmt: skip
+    p.add_argument("--again", metavar="FILE", help="new trials of the system in this file")
+    p.add_argument("--trials", type=int)
+    p.add_argument("--steps", type=int, help="steps a trial")
+    for name, how in SYSTEM_OPTIONS.items():
+        p.add_argument(f"--{name.replace('_', '-')}", **how)
+    p.add_argument("--out", required=True, metavar="FILE.npz")
+    _common(p, seed=True, force=True)
+
+    p = add("fit", run_fit, "learn encoder and dynamics",
+            "dynacl fit slds.npz --dynamics switching --modes 5 --components 6 --out run")  # fmt: skip
+    _data(p)
+    p.add_argument("--dynamics", choices=DYNAMICS, default="linear")
+    p.add_argument("--components", type=int, default=3, help="latent dimensions (default: 3)")
+    p.add_argument("--modes", type=int, default=5, help="of switching dynamics (default: 5)")
+    p.add_argument("--bias", action="store_true", help="give the dynamics an offset")
+    p.add_argument("--protocol", choices=list(PROTOCOLS), default="default")
+    p.add_argument("--batch-size", type=int)
+    p.add_argument("--n-negatives", type=_negatives, help='a number, or "batch"')
+    p.add_argument("--max-iter", type=int, help="training steps")
+    p.add_argument("--learning-rate", type=float)
+    p.add_argument("--dynamics-learning-rate", type=float)
+    p.add_argument("--time-offset", type=int, default=1, help="steps to the positive (default: 1)")
+    p.add_argument("--standardize", choices=("on", "off"))
+    p.add_argument("--out", required=True, metavar="FOLDER")
+    p.add_argument("--resume", action="store_true", help="continue the run in --out")
+    _common(p, seed=True, force=True, quiet=True, as_json=True, device=True)
+
+    p = add("evaluate", run_evaluate, "compare a fitted model with the truth in a file",
+            "dynacl evaluate runs/slds slds.npz --json")  # fmt: skip
+    p.add_argument("run", metavar="RUN")
+    _data(p)
+    p.add_argument("--post-hoc", choices=POST_HOC, help="judge dynamics fitted afterwards")
+    _common(p, seed=True, as_json=True, device=True)
+
+    p = add("embed", run_embed, "write the latents (and modes) of data",
+            "dynacl embed runs/slds new.npz --out z.npz")  # fmt: skip
+    p.add_argument("run", metavar="RUN")
+    _data(p)
+    p.add_argument("--out", required=True, metavar="FILE", help=".npz, .npy or .csv")
+    _common(p, force=True, device=True)
+
+    p = add("forecast", run_forecast, "roll the dynamics out from the end of each trial",
+            "dynacl forecast runs/slds new.npz --steps 50 --out future.csv")  # fmt: skip
+    p.add_argument("run", metavar="RUN")
+    _data(p)
+    p.add_argument("--steps", type=int, required=True)
+    p.add_argument("--out", metavar="FILE", help=".npz, .npy or .csv (default: CSV to stdout)")
+    _common(p, force=True, device=True)
+    return top
+
+
+def _data(p: argparse.ArgumentParser) -> None:
+    p.add_argument("data", metavar="DATA", help=".npz, .npy or .csv")
+    p.add_argument("--key", help="array of an .npz, or comma-separated columns of a .csv")
+    p.add_argument("--control-key", help="the same, for the control input")
+    p.add_argument("--trial-length", type=int, help="cut the data into trials of this length")
+
+
+def _common(
+    p: argparse.ArgumentParser,
+    seed: bool = False,
+    force: bool = False,
+    quiet: bool = False,
+    as_json: bool = False,
+    device: bool = False,
+) -> None:
+    if seed:
+        p.add_argument("--seed", type=_seed, default=0)
+    if force:
+        p.add_argument("--force", action="store_true", help="overwrite what is there")
+    if quiet:
+        p.add_argument("--quiet", action="store_true", help="no progress")
+    if as_json:
+        p.add_argument("--json", action="store_true", help="print one JSON object")
+    if device:
+        p.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")
+
+
+def _seed(text: str) -> int:
+    seed = int(text)
+    if not 0 <= seed < 2**32:
+        raise argparse.ArgumentTypeError(f"got {text}; wanted a number from 0 to 2**32 - 1")
+    return seed
+
+
+def _negatives(text: str) -> int | str:
+    return text if text == "batch" else int(text)
+
+
+# -- files and tables --------------------------------------------------------------------------
+
+
+def _read(o: argparse.Namespace) -> TimeSeries:
+    return TimeSeries.read(
+        o.data, key=o.key, control_key=o.control_key, trial_length=o.trial_length
+    )
+
+
+def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> None:
+    """Fit, with a checkpoint now and then, so that a killed process loses little."""
+    saved = time.monotonic()
+
+    def checkpoint(run: Run, record: Record) -> None:
+        nonlocal saved
+        if time.monotonic() - saved > CHECKPOINT_SECONDS:
+            saved = time.monotonic()
+            _keep(model._remember(), out, {"n_iter": run.step, "loss": record["loss"]})
+            run.encoder.train()
+            run.dynamics.train()
+
+    fit(series, callback=checkpoint)
+
+
+def _keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    model.save(out)
+    persistence.save_checkpoint(model.run_, out / "checkpoint")
+    persistence.write(out / "metrics.json", (json.dumps(found, indent=1) + "\n").encode())
+    lines = "".join(json.dumps(record) + "\n" for record in model.history_)
+    persistence.write(out / "history.jsonl", lines.encode())
+
+
+def _new_folder(out: Path, force: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out: {out} is a file; wanted a folder")
+    if out.exists() and any(out.iterdir()) and not force:
+        raise InputError(f"--out: {out} is there already; --force overwrites it")
+    out.mkdir(parents=True, exist_ok=True)  # fails now, not after hours of training
+
+
+def _new_file(out: str, force: bool, suffixes: Sequence[str] = (".npz",)) -> None:
+    path = Path(out)
+    if path.suffix not in suffixes:
+        raise InputError(f"--out: cannot write {path.suffix or 'a file without suffix'}; wanted "
+                         f"{' or '.join(suffixes)}")  # fmt: skip
+    if path.is_dir():
+        raise InputError(f"--out: {path} is a folder; wanted a file")
+    if path.exists() and not force:
+        raise InputError(f"--out: {path} is there already; --force overwrites it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _write_arrays(out: str, parts: dict[str, Array], main: str) -> None:
+    if out.endswith(".npz"):
+        np.savez(out, allow_pickle=False, **parts)
+    elif out.endswith(".npy"):
+        np.save(out, parts[main], allow_pickle=False)
+    else:
+        header = ",".join(f"x{i + 1}" for i in range(parts[main].shape[1]))
+        np.savetxt(out, parts[main], delimiter=",", fmt="%.7g", header=header, comments="")
+
+
+def _table(found: dict[str, Any]) -> None:
+    width = max(len(k) for k in found)
+    for name, value in found.items():
+        text = "–" if value is None else f"{value:.4f}" if isinstance(value, float) else value
+        print(f"  {name:<{width}}  {text}")
+
+
+def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

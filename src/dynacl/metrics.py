@@ -1,0 +1,156 @@
+"""How well latents, dynamics and modes are recovered: pure functions of arrays.
+
+Latents are known up to an affine map only, so nothing here compares raw latents or raw matrices:
+x̂ ≈ L x + b one way, x ≈ L' x̂ + b' the other, both by least squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import r2_score
+
+from dynacl.data import Array, InputError
+
+Step = Callable[[Array, Array], Array]  # (state now, rows of the pair t) -> state one step on
+
+
+def affine(source: Array, target: Array) -> tuple[Array, Array]:
+    """L, b of the best target ≈ L source + b, in float64."""
+    source, target = _pair(source, target)
+    if len(source) <= source.shape[1]:
+        raise InputError(
+            f"latents: got {len(source)} samples of {source.shape[1]} dimensions; an affine map "
+            f"needs at least {source.shape[1] + 1}"
+        )
+    mean_s, mean_t = source.mean(0), target.mean(0)
+    L = np.linalg.lstsq(source - mean_s, target - mean_t, rcond=None)[0].T
+    return L, mean_t - L @ mean_s
+
+
+def r2(latents: Array, recovered: Array) -> float:
+    """R² of the true latents against the best affine map of the recovered ones."""
+    L, b = affine(recovered, latents)
+    return _r2_score(np.asarray(latents, dtype=float), np.asarray(recovered, float) @ L.T + b)
+
+
+def lds_error(matrix: Array, estimate: Array, latents: Array, recovered: Array) -> float:
+    """‖A − L⁻¹ Â L‖_F with x̂ ≈ L x + b."""
+    L, _ = affine(latents, recovered)
+    matrix, estimate = np.asarray(matrix, dtype=float), np.asarray(estimate, dtype=float)
+    if not matrix.shape == estimate.shape == L.shape:
+        raise InputError(
+            f"matrix, estimate: got shapes {matrix.shape} and {estimate.shape} for latents of "
+            f"{L.shape[1]} and {L.shape[0]} dimensions; wanted the same d everywhere"
+        )
+    if not (np.isfinite(matrix).all() and np.isfinite(estimate).all()):
+        raise InputError("matrix, estimate: hold NaN or infinity; wanted finite numbers")
+    if np.linalg.matrix_rank(L) < len(L):
+        raise InputError("recovered: spans fewer dimensions than the latents; L has no inverse")
+    return float(np.linalg.norm(matrix - np.linalg.solve(L, estimate @ L)))
+
+
+def dyn_r2(
+    latents: Array,
+    recovered: Array,
+    true_step: Step,
+    model_step: Step,
+    starts: Array,
+    n: int,
+    stride: int = 1,
+) -> tuple[float, float]:
+    """dynR² after n steps and its control, in which the model is replaced by the identity.
+
+    r2_score( f̂ⁿ(x̂), L fⁿ(L' x̂ + b') + b ). A step function gets the current states and the rows
+    of the recovered series they stand for, from which a switching model infers its own mode.
+    starts: rows t with t … t + n·stride inside one trial; a step moves on by `stride` rows.
+    """
+    if n < 1:
+        raise InputError(f"n: got {n}; wanted at least 1 step")
+    if len(starts) == 0:
+        raise InputError(f"starts: empty; wanted trials of more than {n} steps")
+    L, b = affine(latents, recovered)
+    back, c = affine(recovered, latents)
+    x = np.asarray(recovered, dtype=float)[starts]
+    model, true = x, x @ back.T + c
+    for j in range(n):
+        model = model_step(model, starts + j * stride)
+        true = true_step(true, starts + j * stride)
+    target = true @ L.T + b
+    return _r2_score(model, target), _r2_score(x, target)
+
+
+def mode_accuracy(modes: Array, inferred: Array) -> float:
+    """Share of steps in the right mode, under the best matching of labels (Hungarian)."""
+    modes, inferred = np.asarray(modes), np.asarray(inferred)
+    if modes.shape != inferred.shape or modes.ndim != 1 or len(modes) == 0:
+        raise InputError(
+            f"modes: got shapes {modes.shape} and {inferred.shape}; wanted two equal, non-empty "
+            "vectors"
+        )
+    if modes.dtype.kind not in "biu" or inferred.dtype.kind not in "biu":
+        raise InputError(f"modes: got {modes.dtype} and {inferred.dtype}; wanted whole numbers")
+    true_labels, i = np.unique(modes, return_inverse=True)
+    labels, j = np.unique(inferred, return_inverse=True)
+    counts = np.zeros((len(true_labels), len(labels)), dtype=np.int64)
+    np.add.at(counts, (i, j), 1)
+    return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / len(modes))
+
+
+def mcc(latents: Array, recovered: Array) -> float:
+    """Mean absolute Pearson correlation of components, under the best matching of components."""
+    latents, recovered = _pair(latents, recovered)
+    for name, x in (("latents", latents), ("recovered", recovered)):
+        if np.any(np.ptp(x, axis=0) == 0):
+            raise InputError(f"{name}: a component is constant; its correlation is not defined")
+    d = latents.shape[1]
+    correlation = np.abs(np.corrcoef(latents.T, recovered.T)[:d, d:])
+    return float(correlation[linear_sum_assignment(correlation, maximize=True)].mean())
+
+
+def consistency(embeddings: Sequence[Array], scored_on: Sequence[Array] | None = None) -> Array:
+    """R² of the affine map from each embedding to each other one, (n, n) with a diagonal of 1.
+
+    The maps are fitted on `embeddings` and scored on `scored_on` (other rows of the same runs),
+    if that is given.
+    """
+    if len(embeddings) < 2:
+        raise InputError(f"embeddings: got {len(embeddings)}; wanted at least 2")
+    held = embeddings if scored_on is None else scored_on
+    if [np.shape(x)[1:] for x in held] != [np.shape(x)[1:] for x in embeddings]:
+        raise InputError("scored_on: differs in number or dimensions from embeddings")
+    scores = np.eye(len(embeddings))
+    for i, source in enumerate(embeddings):
+        for j, target in enumerate(embeddings):
+            if i != j:
+                L, b = affine(source, target)
+                scores[i, j] = _r2_score(*_pair(held[j], np.asarray(held[i], float) @ L.T + b))
+    return scores
+
+
+def _pair(a: Array, b: Array) -> tuple[Array, Array]:
+    try:
+        a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"latents: {error}; wanted two (time, d) arrays of numbers") from error
+    if a.ndim != 2 or b.ndim != 2 or len(a) != len(b):
+        raise InputError(
+            f"latents: got shapes {a.shape} and {b.shape}; wanted two (time, d) arrays of equal "
+            "length"
+        )
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise InputError("latents: hold NaN or infinity; wanted finite numbers")
+    return a, b
+
+
+def _r2_score(true: Array, predicted: Array) -> float:
+    """scikit-learn's, averaged uniformly over dimensions; a constant truth has no R²."""
+    with np.errstate(over="ignore", invalid="ignore"):  # a roll-out that diverged: −∞
+        if not np.isfinite(predicted).all() or not np.isfinite(true).all():
+            return float("-inf")
+        if np.any(np.ptp(true, axis=0) == 0):
+            raise InputError("latents: a dimension is constant; R² is not defined")
+        score = float(r2_score(true, predicted))
+    return score if np.isfinite(score) else float("-inf")

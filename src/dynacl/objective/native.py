@@ -1,0 +1,312 @@
+"""Row-wise log-sum-exp of negative squared distances, by a C kernel compiled at first use.
+
+    s_ij = b_j − c ‖q_i − k_j‖², lse_i = log(exp(extra_i) + Σ_j exp s_ij), p_ij = exp(s_ij − lse_i)
+    ∂lse_i/∂q_i = −2c Σ_j p_ij (q_i − k_j),  ∂lse_i/∂k_j = 2c p_ij (q_i − k_j),  ∂lse_i/∂b_j = p_ij
+
+Same functions as reference.py, float32 on the CPU only. Without a C compiler `available()` is False
+and nothing else changes. `DYNACL_NATIVE=0` switches it off.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import math
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+_LOG2E = 1 / math.log(2)
+# Points within this squared distance of their centre (times scale, as a power of 2) may use
+# ‖q‖² − 2qk + ‖k‖²: logits are then off by 5e-5 at most.
+_EXPANDABLE = 256.0
+_WORTH_A_LOOK = 1 << 16  # pairs; below, finding out costs more than it gains
+
+_log = logging.getLogger(__name__)
+_SOURCE = Path(__file__).with_name("kernel.c")
+# Not -ffast-math: skipped pairs and NaN need IEEE rules, and the kernel relies on exact rounding.
+_FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"]
+_FLAGS += ["-fPIC", "-shared"]
+_TUNING: tuple[list[str], ...] = (
+    ["-march=native"],
+    ["-mcpu=native"],
+    [],
+)  # the first that the compiler understands
+
+
+def available() -> bool:
+    """Whether the kernel is compiled, loaded and agrees with PyTorch; found out once."""
+    return _kernel() is not None
+
+
+def supports(*tensors: Tensor) -> bool:
+    """Whether the functions here may be called with these tensors (embeddings, bias, extra)."""
+    return available() and all(
+        x.dtype == torch.float32 and x.device.type == "cpu" and x.numel() > 0 for x in tensors
+    )
+
+
+def row_lse(
+    q: Tensor, k: Tensor, bias: Tensor | None = None, skip: Tensor | None = None, scale: float = 1.0
+) -> Tensor:
+    """log Σ_j exp(bias_j − scale ‖q_i − k_j‖²) for each row i, over the j not in skip_i; (B,)."""
+    return _lse(q, k, None, bias, skip, scale)
+
+
+def mean_row_lse(
+    q: Tensor,
+    k: Tensor,
+    extra: Tensor | None = None,
+    bias: Tensor | None = None,
+    skip: Tensor | None = None,
+    scale: float = 1.0,
+) -> Tensor:
+    """Mean over rows of log(exp(extra_i) + Σ_j exp(bias_j − scale ‖q_i − k_j‖²)); a scalar."""
+    return _lse(q, k, extra, bias, skip, scale).mean()
+
+
+def _lse(
+    q: Tensor,
+    k: Tensor,
+    extra: Tensor | None,
+    bias: Tensor | None,
+    skip: Tensor | None,
+    scale: float,
+) -> Tensor:
+    rows, d = q.shape
+    # The kernel trusts these sizes with its life.
+    for name, x, shape in (
+        ("k", k, (len(k), d)),
+        ("extra", extra, (rows,)),
+        ("bias", bias, (len(k),)),
+        ("skip", skip, (rows, -1 if skip is None else skip.shape[-1])),
+    ):
+        if x is not None and x.shape != shape:
+            raise ValueError(f"{name} has shape {tuple(x.shape)}; wanted {shape}")
+    gradient = torch.is_grad_enabled() and q.requires_grad
+    out: Tensor = _RowLse.apply(q, k, extra, bias, skip, scale, gradient)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _RowLse(torch.autograd.Function):
+    """The forward pass gives the query gradient for free; keys and bias take a second pass."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        extra: Tensor | None,
+        bias: Tensor | None,
+        skip: Tensor | None,
+        scale: float,
+        gradient: bool,
+    ) -> Tensor:
+        extra = None if extra is None else (extra * _LOG2E).contiguous()
+        skip = None if skip is None else skip.to("cpu", torch.int64).contiguous()
+        lse, reference, total, extra_share = (q.new_empty(len(q)) for _ in range(4))
+        grad_q = torch.empty_like(q, memory_format=torch.contiguous_format) if gradient else None
+        for points in _forms(q, k, bias, scale):
+            out = [lse, reference, total, extra_share, grad_q]
+            _call("rows", points, skip, scale, [points.row_term, extra, *out])
+            if grad_q is None or grad_q.abs().max() >= points.smallest_gradient:
+                break
+        ctx.points, ctx.skip, ctx.scale = points, skip, scale
+        ctx.save_for_backward(reference, total, extra_share, grad_q)
+        return lse
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        reference, total, extra_share, grad_q = ctx.saved_tensors
+        points: _Points = ctx.points
+        need_q, need_k, need_extra, need_bias = ctx.needs_input_grad[:4]
+        grad_k = grad_bias = None
+        if need_k or need_bias:
+            grad_k, grad_bias = torch.empty_like(points.k), torch.empty_like(points.key_term)
+            weight = torch.where(total > 0, upstream / total, 0.0)
+            row_term = points.row_term - reference
+            _call("keys", points, ctx.skip, ctx.scale, [row_term, weight, grad_k, grad_bias])
+        return (
+            upstream[:, None] * grad_q if need_q else None,
+            grad_k,
+            upstream * extra_share if need_extra else None,
+            grad_bias if need_bias else None,
+            None,
+            None,
+            None,
+        )
+
+
+class _Points(NamedTuple):
+    """What the kernel reads: a pair's logit, as a power of 2, is key_term + row_term + f(q, k).
+
+    f = −c ‖q − k‖², or, where `expanded`, 2c q·k, the squared norms being in the terms.
+    """
+
+    q: Tensor
+    k: Tensor
+    key_term: Tensor
+    row_term: Tensor
+    expanded: bool
+    smallest_gradient: float  # if no entry of the query gradient is larger, rounding rules it
+
+
+def _forms(q: Tensor, k: Tensor, bias: Tensor | None, scale: float) -> Iterator[_Points]:
+    """The expanded form if it may be accurate enough, then the exact one."""
+    c = scale * _LOG2E
+    bias = q.new_zeros(len(k)) if bias is None else (bias.detach() * _LOG2E).contiguous()
+    if len(q) * len(k) >= _WORTH_A_LOOK:
+        centre = k.mean(0)
+        near_q, near_k = q - centre, k - centre
+        q_norm, k_norm = near_q.square().sum(1), near_k.square().sum(1)
+        largest = max(q_norm.max().item(), k_norm.max().item())
+        if c * largest <= _EXPANDABLE:
+            # float32 rounds q Σp − Σpk to about 2e-7 of the largest norm; 1e-4 is wanted.
+            smallest = 2 * scale * 5e-3 * largest**0.5
+            key_term, row_term = bias - c * k_norm, -c * q_norm
+            yield _Points(near_q, near_k, key_term, row_term, True, smallest)
+    yield _Points(q.contiguous(), k.contiguous(), bias, q.new_zeros(len(q)), False, 0.0)
+
+
+def _call(
+    side: str, points: _Points, skip: Tensor | None, scale: float, rest: list[Tensor | None]
+) -> None:
+    kernel = _kernel()
+    assert kernel is not None
+    q, k, key_term = points.q, points.k, points.key_term
+    status = getattr(kernel, f"dynacl_{side}")(
+        *map(ctypes.c_int64, (*q.shape, len(k))),
+        ctypes.c_int(points.expanded),
+        ctypes.c_float(scale * _LOG2E),
+        ctypes.c_int64(0 if skip is None else skip.shape[1]),
+        *(
+            None if x is None else ctypes.c_void_p(x.data_ptr())
+            for x in (skip, q, k, key_term, *rest)
+        ),
+        _parallel(),
+        ctypes.c_int(torch.get_num_threads()),
+    )
+    if status == -1:
+        raise MemoryError("no memory for the index of skipped pairs")
+    if status == -2:
+        raise IndexError(f"skip names a column beyond the last of {len(k)} keys")
+
+
+@cache
+def _parallel() -> ctypes.c_void_p | None:
+    """`GOMP_parallel` of the OpenMP runtime that torch itself is linked to; None: one thread.
+
+    A second runtime in the process would bring a second pool of spinning threads.
+    """
+    try:
+        torch_library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        return ctypes.cast(torch_library.GOMP_parallel, ctypes.c_void_p)
+    except (OSError, AttributeError) as reason:
+        _log.debug("kernel runs on one thread: %s", reason)
+        return None
+
+
+# Set while the kernel is being checked, as the check goes through the functions above.
+_candidate: ctypes.CDLL | None = None
+
+
+def _kernel() -> ctypes.CDLL | None:
+    return _candidate or _checked_kernel()
+
+
+@cache
+def _checked_kernel() -> ctypes.CDLL | None:
+    global _candidate
+    if os.environ.get("DYNACL_NATIVE", "1") == "0":
+        return None
+    try:
+        _candidate = _load()
+        return _candidate if _agrees_with_torch() else None
+    except (OSError, subprocess.SubprocessError, RuntimeError) as reason:
+        _log.debug("no native kernel: %s", reason)
+        return None
+    finally:
+        _candidate = None
+
+
+def _agrees_with_torch() -> bool:
+    generator = torch.Generator().manual_seed(0)
+    for d in (3, 11):
+        q = torch.randn(37, d, generator=generator).requires_grad_()
+        k = torch.randn(301, d, generator=generator).requires_grad_()
+        with torch.enable_grad():
+            wanted = (-(q.double()[:, None] - k.double()).square().sum(2)).logsumexp(1)
+            wanted_grad = torch.autograd.grad(wanted.mean(), (q, k))
+            got = row_lse(q, k)
+            got_grad = torch.autograd.grad(got.mean(), (q, k))
+        pairs = [(got, wanted.float()), *zip(got_grad, wanted_grad, strict=True)]
+        if not all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in pairs):
+            _log.debug("no native kernel: it disagrees with torch")
+            return False
+    return True
+
+
+def _load() -> ctypes.CDLL:
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
+        raise OSError("no C compiler found")
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
+    identity = [_SOURCE.read_bytes(), repr(_FLAGS).encode(), version, _cpu()]
+    name = hashlib.sha256(b"\0".join(identity)).hexdigest()[:32] + ".so"
+    folder = _cache_folder()
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:  # the file may go once it is loaded
+            return ctypes.CDLL(str(_compile(compiler, Path(temporary) / name)))
+    path = folder / name
+    return ctypes.CDLL(str(path if path.exists() else _compile(compiler, path)))
+
+
+def _compile(compiler: str, path: Path) -> Path:
+    # Written beside its place and renamed: two processes that start together do no harm.
+    handle, partial = tempfile.mkstemp(suffix=".so", dir=path.parent)
+    os.close(handle)
+    try:
+        for tuning in _TUNING:
+            command = [compiler, *_FLAGS, *tuning, "-o", partial, str(_SOURCE), "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode == 0:
+                os.replace(partial, path)
+                return path
+        raise OSError(f"compilation failed: {done.stderr}")
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+def _cpu() -> bytes:
+    """What -march=native depends on; a cache in a shared home is used by different machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        kept = [x for x in lines if x.startswith(("model", "flags", "Features", "CPU"))]
+    except OSError:
+        kept = []
+    return "\n".join([platform.machine(), platform.processor(), *kept]).encode()
+
+
+def _cache_folder() -> Path | None:
+    """Where compiled kernels stay: a folder that only we can write to; None if there is none."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(root) / "dynacl"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        shared = status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return folder if not shared and os.access(folder, os.W_OK) else None
+    except (OSError, AttributeError):
+        return None

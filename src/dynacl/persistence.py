@@ -1,0 +1,162 @@
+"""Save and load: weights as safetensors, the rest as JSON. Nothing that is read can run code.
+
+A file is written beside its place and renamed into it, so a crash leaves the old one whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from dynacl._version import __version__
+from dynacl.data import InputError
+from dynacl.objective import Loss
+from dynacl.training import Run, Settings
+
+if TYPE_CHECKING:
+    from dynacl.estimator import DCL
+
+FORMAT = 1
+
+
+def save_model(model: DCL, folder: str | os.PathLike[str]) -> None:
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    parameters = {
+        k: v if not isinstance(v, nn.Module) else None for k, v in model.get_params().items()
+    }
+    custom = [k for k in ("encoder", "dynamics") if isinstance(getattr(model, k), nn.Module)]
+    seed = parameters["random_state"]
+    parameters["random_state"] = int(seed) if isinstance(seed, int) else None
+    config = {
+        "format": FORMAT,
+        "dynacl": __version__,
+        "torch": torch.__version__,
+        "parameters": parameters,
+        "custom": custom,
+        "settings": asdict(model.settings_),
+        "n_features": model.n_features_in_,
+        "n_controls": model.n_controls_in_,
+        "system": model.system_,
+        "n_iter": model.n_iter_,
+        "history": model.history_,
+    }
+    weights = _prefixed("encoder", model.encoder_) | _prefixed("dynamics", model.dynamics_)
+    write(folder / "model.safetensors", save(weights))
+    write(folder / "config.json", json.dumps(config, indent=1).encode())
+
+
+def read_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    folder = Path(folder)
+    for name in ("config.json", "model.safetensors"):
+        if not (folder / name).is_file():
+            raise InputError(f"{folder}: has no {name}; wanted a folder that a model was saved to")
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text())
+        wanted = {
+            "parameters",
+            "settings",
+            "n_features",
+            "n_controls",
+            "n_iter",
+            "system",
+            "history",
+        }
+        missing = wanted - set(config)
+    except (json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
+        raise InputError(f"{folder / 'config.json'}: is not valid JSON: {error}") from error
+    if missing:
+        raise InputError(f"{folder / 'config.json'}: lacks {', '.join(sorted(missing))}")
+    if config.get("format") != FORMAT:
+        raise InputError(
+            f"{folder}: was saved in format {config.get('format')} by dynacl "
+            f"{config.get('dynacl')}; this is dynacl {__version__}, which reads format {FORMAT}"
+        )
+    return config, read_tensors(folder / "model.safetensors")[0]
+
+
+def load_weights(part: nn.Module, weights: Mapping[str, Tensor], name: str) -> None:
+    mine = {k[len(name) + 1 :]: v for k, v in weights.items() if k.startswith(name + ".")}
+    try:
+        part.load_state_dict(mine)
+    except RuntimeError as error:
+        raise InputError(
+            f"{name}: the saved weights do not fit {type(part).__name__}; a model with a custom "
+            f"{name} is loaded with DCL.load(path, {name}=module) "
+            f"({str(error).splitlines()[-1].strip()})"
+        ) from error
+
+
+def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
+    """One file with everything from which the run continues bit for bit."""
+    tensors = _prefixed("encoder", run.encoder) | _prefixed("dynamics", run.dynamics)
+    for i, optimizer in enumerate(run.optimizers):
+        for j, state in optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{i}.{j}.{k}": torch.as_tensor(v) for k, v in state.items()}
+    tensors["generator"] = run.generator.get_state()
+    if run.pending:
+        tensors["pending"] = torch.stack([torch.stack(list(loss)) for loss in run.pending])
+    meta = {
+        "format": FORMAT,
+        "dynacl": __version__,
+        "settings": asdict(run.settings),
+        "step": run.step,
+        "seconds": run.seconds,
+        "history": run.history,
+    }
+    cpu = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
+    write(Path(path), save(cpu, metadata={"run": json.dumps(meta)}))
+
+
+def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
+    """Put the state of a saved run into one that was built with the same parts."""
+    tensors, metadata = read_tensors(Path(path))
+    meta = json.loads(metadata.get("run", "null"))
+    if not meta:
+        raise InputError(f"{path}: is not a checkpoint")
+    if Settings(**meta["settings"]) != run.settings:
+        raise InputError(f"{path}: was trained with other settings than the run has")
+    load_weights(run.encoder, tensors, "encoder")
+    load_weights(run.dynamics, tensors, "dynamics")
+    for i, optimizer in enumerate(run.optimizers):
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            if key.startswith(f"optimizer.{i}."):
+                _, _, j, name = key.split(".", 3)
+                state.setdefault(int(j), {})[name] = value
+        groups = optimizer.state_dict()["param_groups"]
+        optimizer.load_state_dict({"state": state, "param_groups": groups})
+    run.generator.set_state(tensors["generator"])
+    run.pending = [Loss(*row.unbind()) for row in tensors.get("pending", torch.empty(0, 3))]
+    run.step, run.seconds, run.history = meta["step"], meta["seconds"], meta["history"]
+    return run
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {k: file.get_tensor(k) for k in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except SafetensorError as error:
+        raise InputError(f"{path}: is not a valid safetensors file: {error}") from error
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replace a file in one step."""
+    beside = path.with_name(path.name + f".{os.getpid()}.tmp")
+    beside.write_bytes(content)
+    os.replace(beside, path)
+
+
+def _prefixed(name: str, module: nn.Module) -> dict[str, Tensor]:
+    return {f"{name}.{k}": v.detach().cpu().contiguous() for k, v in module.state_dict().items()}

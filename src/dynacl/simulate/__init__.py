@@ -1,0 +1,14 @@
+"""Systems with a known answer: functions of (settings, rng) -> TimeSeries with its truth."""
+
+from dynacl.simulate.systems import (
+    LORENZ_STARTS,
+    PRESETS,
+    again,
+    identity,
+    lds,
+    lorenz,
+    preset,
+    slds,
+)
+
+__all__ = ["LORENZ_STARTS", "PRESETS", "again", "identity", "lds", "lorenz", "preset", "slds"]

@@ -1,0 +1,429 @@
+"""Bad input, case by case: one clear sentence that names what came, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import NotFittedError
+
+from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
+from dynacl.cli import main
+
+X = np.random.default_rng(0).standard_normal((40, 5)).astype(np.float32)
+U = np.random.default_rng(1).standard_normal((40, 2)).astype(np.float32)
+HOLE = np.where(np.arange(200).reshape(40, 5) == 17, np.nan, X)
+OBJECTS = np.array([[{}]], dtype=object)
+of, read = TimeSeries.of, TimeSeries.read
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def dcl(*args: Any, **settings: Any) -> DCL:
+    return DCL(*args, **{"max_iter": 2, "random_state": 0, "device": "cpu", **settings})
+
+
+@pytest.fixture(scope="module")
+def w(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """A folder of good and bad files, and small models."""
+    p = tmp_path_factory.mktemp("world")
+    lds = simulate.lds(rng=rng(), trials=4, steps=20, observed=5)
+    lds.write(p / "lds.npz")
+    np.save(p / "x.npy", X)
+    np.save(p / "hole.npy", HOLE)
+    np.save(p / "wide.npy", np.tile(X, 2))
+    np.savez(p / "two.npz", a=X, b=U)
+    np.savez(p / "objects.npz", OBJECTS)
+    np.savez(p / "bounds.npz", observations=X, bounds=[0, 50])
+    shutil.copy(p / "x.npy", p / "really_npy.npz")
+    for name, text in {
+        "words.csv": "a,b\n1,two\n",
+        "ragged.csv": "1,2\n3\n",
+        "narrow.csv": "a,b\n1,2,3\n",
+        "empty.csv": "",
+        "header.csv": "a,b\n",
+        "good.csv": "a,b\n1,2\n3,4\n5,6\n",
+        "plain.csv": "1,2\n3,4\n",
+        "notes.txt": "mine",
+        "suffixless": "mine",
+    }.items():
+        (p / name).write_text(text)
+    fit = "--max-iter 2 --components 2 --quiet --device cpu"
+    assert main(f"fit {p}/x.npy --out {p}/run {fit}".split()) == 0
+    driven = "--key a --control-key b --dynamics switching --modes 2"
+    assert main(f"fit {p}/two.npz --out {p}/driven {fit} {driven}".split()) == 0
+    models = {"model": DCL.load(p / "run"), "driven": DCL.load(p / "driven")}
+    for name, file, change in (
+        ("torn", "model.safetensors", lambda b: b[:100]),
+        ("garbled", "config.json", lambda b: b[:100]),
+        ("future", "config.json", lambda b: b.replace(b'"format": 1', b'"format": 99')),
+        ("alien", "config.json", lambda b: b.replace(b'"n_modes"', b'"n_moods"')),
+        ("other", "config.json", lambda b: b.replace(b'"n_components": 2', b'"n_components": 3')),
+    ):
+        shutil.copytree(p / "run", p / name)
+        changed = change((p / name / file).read_bytes())
+        assert changed != (p / "run" / file).read_bytes()
+        (p / name / file).write_bytes(changed)
+    (p / "hollow").mkdir()
+    linear = dcl(2).fit(X, u=U)
+    return SimpleNamespace(path=p, lds=lds, linear=linear, **models)
+
+
+# -- through Python ----------------------------------------------------------------------------
+
+Case = tuple[Callable[[Any], Any], str]
+FORMS: dict[str, Case] = {
+    "NaN": (lambda w: of(HOLE), "X: holds NaN or infinity (first at step 3, feature 2: nan)"),
+    "infinity": (lambda w: of(X / 0.0), "X: holds NaN or infinity (first at step 0, feature 0"),
+    "beyond float32": (lambda w: of(X.astype(float) * 1e300), "numbers that fit float32"),
+    "masked": (lambda w: of(np.ma.masked_less(X, 0)), "X: has masked values"),
+    "1-D": (lambda w: of(X[:, 0]), "X: got shape (40,); wanted (time, features). Reshape"),
+    "3-D": (lambda w: of(X[None]), "X: got shape (1, 40, 5); wanted (time, features). pass trials"),
+    "a number": (lambda w: of(3.0), "X: got shape (); wanted (time, features)"),
+    "nothing": (lambda w: of(None), "X: got shape ()"),
+    "empty": (lambda w: of(X[:0]), "X: got 0 sample(s) (shape=(0, 5))"),
+    "empty list": (lambda w: of([]), "X: got shape (0,)"),
+    "empty trial": (lambda w: of([X, X[:0]]), "X[1]: got 0 sample(s)"),
+    "no features": (lambda w: of(X[:, :0]), "X: got 0 feature(s) (shape=(40, 0))"),
+    "ragged rows": (lambda w: of([[1, 2], [3]]), "X: rows of unequal length; wanted"),
+    "ragged trial": (lambda w: of([[[1, 2], [3]]]), "X[0]: rows of unequal length; wanted"),
+    "unequal features": (lambda w: of([X, X[:, :4]]), "X[1]: has 4 features, X[0] has 5; wanted"),
+    "flat trial": (lambda w: of([X, X[:, 0]]), "X[1]: got shape (40,); wanted (time, features)"),
+    "strings": (lambda w: of([["a", "b"]]), "X: got dtype <U1; wanted real numbers"),
+    "complex": (lambda w: of(X * 1j), "X: got complex64; wanted real numbers"),
+    "objects": (lambda w: of(OBJECTS), "X: got an object array; wanted real numbers"),
+    "dates": (lambda w: of(np.array([["2024-01-01"]], "M8[D]")), "X: got dtype datetime64[D]"),
+    "sparse": (lambda w: of(scipy.sparse.eye(3)), "X: got a sparse array; wanted a dense"),
+    "trial_length": (lambda w: of(X, trial_length=7), "trial_length: 7 does not divide the 40"),
+    "trial_length 0": (lambda w: of(X, trial_length=0), "trial_length: got 0; wanted"),
+    "trial_length 2.5": (lambda w: of(X, trial_length=2.5), "got 2.5; wanted a whole number"),
+    "trials cut": (lambda w: of([X, X], trial_length=5), "got 5, but X already has 2 trials"),
+    "series cut": (lambda w: of(w.lds, trial_length=5), "got 5, but X already has 4 trials"),
+    "u short": (lambda w: of(X, u=U[:9]), "u: has 9 samples, X has 40"),
+    "u NaN": (lambda w: of(X, u=U * np.nan), "u: holds NaN or infinity"),
+    "u trials": (lambda w: of([X, X], u=[U[:9], U]), "u: its trials differ in number or length"),
+    "bounds": (lambda w: of({"observations": X, "bounds": [0, 50]}), "must rise from 0 to 40"),
+    "bounds fall": (
+        lambda w: of({"observations": X, "bounds": np.array([0, 30, 20, 40], np.uint64)}),
+        "bounds must rise",
+    ),
+    "bounds words": (lambda w: of({"observations": X, "bounds": ["a", "b"]}), "bounds must rise"),
+    "few latents": (lambda w: of({"observations": X, "latents": X[1:]}), "latents has 39 rows"),
+    "modes half": (
+        lambda w: of({"observations": X, "latents": X, "modes": X[:, 0]}),
+        "modes must be a vector of whole numbers, got float32",
+    ),
+    "mode": (lambda w: of({"observations": X, "latents": X, "modes": 3}), "got int64 of shape ()"),
+}  # fmt: skip
+FILES: dict[str, Case] = {
+    "missing": (lambda w: read("nowhere.npz"), "nowhere.npz: no such file"),
+    "suffix": (lambda w: read(w.path / "notes.txt"), "cannot read .txt; wanted one of .npy, .npz"),
+    "no suffix": (lambda w: read(w.path / "suffixless"), "cannot read a file without suffix"),
+    "folder": (lambda w: read(w.path / "run"), "cannot read a file without suffix; wanted"),
+    "several arrays": (lambda w: read(w.path / "two.npz"), "holds several arrays (a, b); choose"),
+    "unknown key": (lambda w: read(w.path / "two.npz", key="c"), "no array 'c'; it has a, b"),
+    "unknown u": (lambda w: read(w.path / "two.npz", key="a", control_key="c"), "no array 'c'"),
+    "key of .npy": (lambda w: read(w.path / "x.npy", key="a"), "holds one array; key='a' has no"),
+    "objects": (lambda w: read(w.path / "objects.npz"), "holds Python objects, which are never"),
+    "npy as npz": (lambda w: read(w.path / "really_npy.npz"), "is an .npy file, not an .npz"),
+    "bounds": (lambda w: read(w.path / "bounds.npz"), "bounds must rise from 0 to 40"),
+    "words": (lambda w: read(w.path / "words.csv"), "could not convert string 'two'"),
+    "ragged csv": (lambda w: read(w.path / "ragged.csv"), "number of columns changed from 2 to 1"),
+    "narrow header": (lambda w: read(w.path / "narrow.csv"), "has 2 columns, the rows 3"),
+    "empty csv": (lambda w: read(w.path / "empty.csv"), "empty.csv: is empty"),
+    "header alone": (lambda w: read(w.path / "header.csv"), "header.csv: has no rows"),
+    "column": (lambda w: read(w.path / "good.csv", key="a,z"), "no column 'z'; it has a, b"),
+    "nameless": (lambda w: read(w.path / "plain.csv", key="a"), "no column 'a'; it has no header"),
+    "load nothing": (lambda w: DCL.load(w.path / "nowhere"), "has no config.json; wanted a folder"),
+    "load hollow": (lambda w: DCL.load(w.path / "hollow"), "has no config.json; wanted a folder"),
+    "load torn": (lambda w: DCL.load(w.path / "torn"), "is not a valid safetensors file"),
+    "load garbled": (lambda w: DCL.load(w.path / "garbled"), "config.json: is not valid JSON"),
+    "load future": (lambda w: DCL.load(w.path / "future"), "was saved in format 99 by dynacl"),
+    "load alien": (lambda w: DCL.load(w.path / "alien"), "of another dynacl"),
+    "load other": (lambda w: DCL.load(w.path / "other"), "saved weights do not fit MLP"),
+    "load device": (lambda w: DCL.load(w.path / "run", device="tpu"), "device: 'tpu' cannot be"),
+}
+PARAMETERS: list[tuple[dict[str, Any], str]] = [
+    ({"n_components": 0}, "n_components: got 0; wanted a whole number of at least 1"),
+    ({"n_components": -1}, "n_components: got -1; wanted a whole number"),
+    ({"n_components": 1.5}, "n_components: got 1.5; wanted a whole number"),
+    ({"n_components": "3"}, "n_components: got '3'; wanted a whole number"),
+    ({"n_components": None, "dynamics": "truth"}, "n_components: got None"),
+    ({"n_modes": 0}, "n_modes: got 0; wanted a whole number"),
+    ({"batch_size": 0}, "batch_size: got 0; wanted a whole number"),
+    ({"batch_size": 1}, "batch_size: got 1; with the batch as negatives it needs at least 2"),
+    ({"n_negatives": 0}, "n_negatives: got 0; wanted a whole number"),
+    ({"n_negatives": "all"}, "n_negatives: got 'all'; wanted"),
+    ({"max_iter": 0}, "max_iter: got 0; wanted a whole number"),
+    ({"learning_rate": 0}, "learning_rate: got 0; wanted a positive number"),
+    ({"learning_rate": float("nan")}, "learning_rate: got nan; wanted a positive number"),
+    ({"learning_rate": float("inf")}, "learning_rate: got inf; wanted a positive number"),
+    ({"dynamics_learning_rate": -1e-3}, "dynamics_learning_rate: got -0.001; wanted a positive"),
+    ({"time_offset": 0}, "time_offset: got 0; wanted a whole number of at least 1"),
+    ({"time_offset": 20}, "trial 0 has 20 samples; time_offset=20 needs at least 21"),
+    ({"dynamics": "quadratic"}, "dynamics: got 'quadratic'; wanted one of identity, linear"),
+    ({"dynamics": "truth", "n_components": 2}, "n_components: got 2; the true system has 3"),
+    ({"encoder": "mlp"}, "encoder: got str; wanted an nn.Module"),
+    ({"protocol": "fast"}, "protocol: got 'fast'; wanted one of default, paper-lds"),
+    ({"protocol": []}, "protocol: got []; wanted one of default"),
+    ({"device": "tpu"}, "device: 'tpu' cannot be used here"),
+    ({"device": None}, "device: None cannot be used here"),
+    ({"device": "meta"}, "device: 'meta' cannot be used here"),
+    ({"random_state": -1}, "random_state: Seed must be between 0 and 2**32 - 1"),
+    ({"random_state": "x"}, "random_state: 'x' cannot be used to seed"),
+]
+TRUTHLESS = 'dynamics: "truth" needs data that carry their system'
+MODELS: dict[str, Case] = {
+    **{str(k): (lambda w, k=k: dcl(**k).fit(w.lds), text) for k, text in PARAMETERS},
+    "fit NaN": (lambda w: dcl(2).fit(HOLE), "X: holds NaN or infinity"),
+    "fit truth": (lambda w: dcl(2, "truth").fit(X), TRUTHLESS),
+    "features": (lambda w: w.model.transform(X[:, :4]), "X has 4 features, but DCL is expecting 5"),
+    "modes": (lambda w: w.model.modes(X), "dynamics: Linear has no modes; wanted a switching"),
+    "u unasked": (lambda w: w.model.predict(X, u=U), "u: given, but this model was fitted without"),
+    "no u": (lambda w: w.linear.predict(X), "u: missing; this model was fitted with a control"),
+    "no u, modes": (lambda w: w.driven.modes(X), "u: missing; this model was fitted with a"),
+    "no u, more": (lambda w: w.linear.partial_fit(X), "u: missing; this model was fitted with a"),
+    "wide u": (lambda w: w.linear.score(X, u=X), "u: has 5 columns; this model was fitted with"),
+    "score short": (lambda w: w.model.score(X[:1]), "X: trial 0 has 1 sample; time_offset=1 needs"),
+    "forecast 0": (lambda w: w.model.forecast(X, 0), "steps: got 0; wanted a whole number"),
+    "forecast 2.5": (lambda w: w.model.forecast(X, 2.5), "steps: got 2.5; wanted a whole number"),
+    "forecast, no u": (lambda w: w.linear.forecast(X, 3), "u: missing; this model forecasts with"),
+    "forecast, past": (lambda w: w.driven.forecast(X, 3, u=U[:3]), "u: missing; this model was"),
+    "forecast, short": (lambda w: w.linear.forecast(X, 3, u=U[:2]), "u: got shape (2, 2); wanted"),
+    "forecast, turned": (lambda w: w.linear.forecast(X, 6, u=U[:6].T), "u: got shape (2, 6)"),
+    "forecast, u": (lambda w: w.model.forecast(X, 3, u=U[:3]), "u: given, but this model was"),
+    "evaluate": (lambda w: evaluate(w.model, of(X)), "data: carries no true latents to compare"),
+    "evaluate how": (
+        lambda w: evaluate(w.model, w.lds, post_hoc="cubic"),
+        "post_hoc: got 'cubic'; wanted one of linear, switching",
+    ),
+    "r2": (lambda w: metrics.r2(X, X[1:]), "latents: got shapes (39, 5) and (40, 5); wanted two"),
+    "r2 NaN": (lambda w: metrics.r2(X, HOLE), "latents: hold NaN or infinity"),
+    "modes of runs": (lambda w: metrics.mode_accuracy([0, 1], [0]), "got shapes (2,) and (1,)"),
+}  # fmt: skip
+SYSTEMS: list[tuple[str, dict[str, Any], str]] = [
+    ("lds", {"d": 0}, "d: got 0; wanted a whole number of at least 1"),
+    ("identity", {"d": -1}, "d: got -1; wanted a whole number"),
+    ("slds", {"d": 2.5}, "d: got 2.5; wanted a whole number"),
+    ("lds", {"noise": -0.1}, "noise: got -0.1; wanted standard deviations of at least 0"),
+    ("lds", {"noise": float("nan")}, "noise: got nan; wanted finite numbers"),
+    ("lds", {"noise": "loud"}, "noise: got 'loud'; wanted numbers"),
+    ("lds", {"noise": [0.1, 0.1]}, "noise: got 2 standard deviations for 3 latents"),
+    ("lds", {"noise": np.eye(2)}, "noise: got shape (2, 2); wanted a number, (3,) or (3, 3)"),
+    ("lds", {"angle": float("inf")}, "angle: got inf; wanted finite numbers"),
+    ("lds", {"steps": 1}, "steps: got 1; wanted a whole number of at least 2"),
+    ("lds", {"trials": 0}, "trials: got 0; wanted a whole number of at least 1"),
+    ("lds", {"trials": 2.5}, "trials: got 2.5; wanted a whole number"),
+    ("lds", {"observed": 2}, "observed: got 2 dimensions for 3 latents; an injective mixing needs"),
+    ("lds", {"mixing": "salt"}, "mixing: got 'salt'; wanted one of mlp, linear, none"),
+    ("lds", {"layers": 0}, "layers: got 0; wanted a whole number of at least 1"),
+    ("lds", {"observation_noise": -1}, "observation_noise: got -1; wanted at least 0"),
+    ("slds", {"modes": 0}, "modes: got 0; wanted a whole number of at least 1"),
+    ("slds", {"switch_probability": 0.5}, "switch_probability: got 0.5 for each of 4 other modes"),
+    ("slds", {"switch_probability": -0.1}, "their sum must lie in [0, 1]"),
+    ("lorenz", {"dt": 0}, "dt: got 0; wanted a positive number"),
+    ("lorenz", {"dt": 5.0}, "lorenz: the system ran off to infinity; wanted"),
+    ("lorenz", {"start": (1, 2)}, "start: got shape (2,); wanted three numbers"),
+    ("rossler", {}, "system: got 'rossler'; wanted one of identity, lds"),
+]
+SMALL = {"trials": 2, "steps": 50}
+DRAWS: dict[str, Case] = {
+    **{
+        f"{name} {k}": (lambda w, n=name, k=k: simulate.preset(n, rng=rng(), **SMALL | k), text)
+        for name, k, text in SYSTEMS
+    },
+    "again": (lambda w: simulate.again(of(X), rng=rng()), "series: carries no system to draw from"),
+    "again 1": (lambda w: simulate.again(w.lds, rng=rng(), steps=1), "steps: got 1; wanted"),
+    "again 0": (lambda w: simulate.again(w.lds, rng=rng(), trials=0), "trials: got 0; wanted"),
+}
+API = {
+    f"{part}: {name}": case
+    for part, cases in {"of": FORMS, "file": FILES, "model": MODELS, "draw": DRAWS}.items()
+    for name, case in cases.items()
+}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("name", API)
+def test_api_refuses_in_one_sentence(name: str, w: SimpleNamespace) -> None:
+    call, fragment = API[name]
+    with pytest.raises(InputError) as caught:
+        call(w)
+    assert fragment in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda m: m.transform(X),
+        lambda m: m.predict(X),
+        lambda m: m.modes(X),
+        lambda m: m.forecast(X, 3),
+        lambda m: m.score(X),
+        lambda m: m.resume(X),
+        lambda m: m.save("never"),
+    ],
+    ids=["transform", "predict", "modes", "forecast", "score", "resume", "save"],
+)
+def test_a_model_that_is_not_fitted_says_so(use: Callable[[DCL], Any]) -> None:
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        use(DCL())
+
+
+def test_a_refused_fit_leaves_a_fitted_model_as_it_was() -> None:
+    model = dcl(2).fit(X)
+    before = model.transform(X)
+    with pytest.raises(InputError):
+        model.fit(HOLE)
+    np.testing.assert_array_equal(model.transform(X), before)
+
+
+# -- through the command line ------------------------------------------------------------------
+
+OUT = "--out new.npz"
+CLI: dict[str, str] = {
+    "": "the following arguments are required: COMMAND",
+    "train x.npy": "invalid choice: 'train'",
+    "fit --out new": "the following arguments are required: DATA",
+    "fit x.npy": "the following arguments are required: --out",
+    "fit nowhere.npz --out new": "fit: error: nowhere.npz: no such file",
+    "fit notes.txt --out new": "notes.txt: cannot read .txt; wanted one of .npy, .npz, .csv",
+    "fit objects.npz --out new": "objects.npz: cannot be read: damaged, or holds Python objects",
+    "fit two.npz --out new": "two.npz: holds several arrays (a, b); choose one with key",
+    "fit two.npz --key c --out new": "two.npz: has no array 'c'; it has a, b",
+    "fit hole.npy --out new": "hole.npy: observations: holds NaN or infinity (first at step 3",
+    "fit words.csv --out new": "words.csv: cannot be read: could not convert string 'two'",
+    "fit bounds.npz --out new": "bounds.npz: bounds must rise from 0 to 40",
+    "fit x.npy --trial-length 7 --out new": "trial_length: 7 does not divide the 40 samples",
+    "fit x.npy --time-offset 40 --out new": "time_offset=40 needs at least 41",
+    "fit x.npy --components 0 --out new": "n_components: got 0; wanted",
+    "fit x.npy --components 1.5 --out new": "--components: invalid int value: '1.5'",
+    "fit x.npy --dynamics cubic --out new": "--dynamics: invalid choice: 'cubic'",
+    "fit x.npy --dynamics truth --out new": TRUTHLESS,
+    "fit x.npy --protocol fast --out new": "--protocol: invalid choice: 'fast'",
+    "fit x.npy --device tpu --out new": "device: 'tpu' cannot be used here",
+    "fit x.npy --batch-size 0 --out new": "batch_size: got 0; wanted",
+    "fit x.npy --learning-rate -1 --out new": "learning_rate: got -1.0; wanted a positive number",
+    "fit x.npy --n-negatives many --out new": "--n-negatives: invalid",
+    "fit x.npy --seed -1 --out new": "--seed: got -1; wanted a number from 0 to",
+    "fit x.npy --out run": "--out: run is there already; --force overwrites it",
+    "fit x.npy --out run --force --components 0": "n_components: got 0; wanted",
+    "fit x.npy --out run --force --device tpu": "device: 'tpu' cannot be used here",
+    "fit x.npy --out notes.txt": "--out: notes.txt is a file; wanted a folder",
+    "fit x.npy --out notes.txt/new": "Not a directory: 'notes.txt/new'",
+    "fit x.npy --out new --resume": "new: has no config.json; wanted a folder that a model was",
+    "fit x.npy --out run --resume": "run: its 2 steps are done; nothing to resume",
+    "evaluate run x.npy": "evaluate: error: data: carries no true latents to compare with",
+    "evaluate run lds.npz --post-hoc cubic": "--post-hoc: invalid choice: 'cubic'",
+    "evaluate nowhere lds.npz": "nowhere: has no config.json",
+    "evaluate torn lds.npz": "model.safetensors: is not a valid safetensors file",
+    "evaluate garbled lds.npz": "config.json: is not valid JSON",
+    "evaluate future lds.npz": "was saved in format 99",
+    f"embed run wide.npy {OUT}": "X has 10 features, but DCL is expecting 5",
+    f"embed driven x.npy {OUT}": "embed: error: u: missing; this model was fitted with a control",
+    "embed run x.npy --out z.txt": "--out: cannot write .txt; wanted .npz or .npy or .csv",
+    "embed run x.npy --out z": "--out: cannot write a file without suffix; wanted .npz",
+    "embed run x.npy --out x.npy": "--out: x.npy is there already; --force overwrites it",
+    "embed run x.npy --out notes.txt/z.npz": "notes.txt",
+    "forecast run x.npy --steps 0": "steps: got 0; wanted a whole number of at least 1",
+    "forecast run x.npy --steps 0 --out x.npy --force": "steps: got 0; wanted",
+    "forecast run x.npy": "the following arguments are required: --steps",
+    "forecast run x.npy --steps 3 --out x.npy": "--out: x.npy is there already",
+    "forecast driven two.npz --key a --control-key b --steps 3": "u: missing; this model forecasts",
+    f"simulate rossler {OUT}": "invalid choice: 'rossler'",
+    f"simulate {OUT}": "simulate: wanted either a system or --again FILE",
+    f"simulate lds --again lds.npz {OUT}": "simulate: wanted either a system or --again FILE",
+    f"simulate --again two.npz {OUT}": "two.npz: holds several arrays",
+    f"simulate --again x.npy {OUT}": "series: carries no system to draw from",
+    f"simulate --again lds.npz --noise 1 {OUT}": "--noise: comes from the file with --again",
+    f"simulate --again lds.npz --steps 1 {OUT}": "steps: got 1; wanted",
+    f"simulate slds --dt 0.1 {OUT}": "--dt: is not a setting of slds",
+    f"simulate lds --modes 3 {OUT}": "--modes: is not a setting of lds",
+    f"simulate lds --noise -1 {OUT}": "noise: got -1.0; wanted standard deviations of at least 0",
+    f"simulate lds --noise nan {OUT}": "noise: got nan; wanted finite numbers",
+    f"simulate lds --steps 1 {OUT}": "steps: got 1; wanted a whole number of at least 2",
+    f"simulate lds --observed 2 {OUT}": "observed: got 2 dimensions for 3 latents",
+    f"simulate lds --seed x {OUT}": "--seed: invalid",
+    "simulate lds --out lds.npz": "--out: lds.npz is there already; --force overwrites it",
+    "simulate lds --steps 1 --out lds.npz --force": "steps: got 1; wanted",
+    "simulate lds --out lds.csv": "--out: cannot write .csv; wanted .npz",
+    "demo --out run": "--out: run is there already; --force overwrites it",
+    "demo --out notes.txt": "--out: notes.txt is a file; wanted a folder",
+}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.parametrize("command", CLI)
+def test_cli_says_what_is_wrong_and_keeps_every_file(
+    command: str,
+    w: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(w.path)
+    before = contents(w.path)
+    try:
+        code = main(command.split())
+    except SystemExit as leaving:  # argparse
+        code = leaving.code
+    said = capsys.readouterr()
+    assert CLI[command] in said.err
+    assert code == 2
+    assert said.out == ""
+    assert "Traceback" not in said.err
+    assert contents(w.path) == before
+
+
+def test_cli_in_a_process_of_its_own_ends_with_two_and_one_sentence(w: SimpleNamespace) -> None:
+    commands = (
+        "fit nowhere.npz --out new",
+        "evaluate run x.npy",
+        "simulate slds --dt 0.1 --out new.npz",
+    )
+    before = contents(w.path)
+    source = os.pathsep.join(os.path.abspath(folder) for folder in sys.path if folder)
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "dynacl.cli", *command.split()],
+            env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
+            cwd=w.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command in commands
+    ]
+    for command, process in zip(commands, started, strict=True):
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, out) == (2, "")
+        assert err.count("\n") == 1
+        assert CLI[command] in err
+    assert contents(w.path) == before
+
+
+def test_a_truth_that_cannot_be_judged_does_not_cost_the_trained_model(
+    tmp_path: Path, w: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flat = {"observations": w.lds.observations, "latents": np.ones((len(w.lds), 3))}
+    of(flat).write(tmp_path / "flat.npz")
+    code = main(f"fit {tmp_path}/flat.npz --out {tmp_path}/run --max-iter 2 --quiet".split())
+    assert code == 2
+    assert "a dimension is constant" in capsys.readouterr().err
+    assert DCL.load(tmp_path / "run").transform(X).shape == (40, 3)
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["n_iter"] == 2

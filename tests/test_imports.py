@@ -1,0 +1,56 @@
+"""Imports go one way, so that the folders show the shape of the idea."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import dynacl
+
+SOURCE = Path(dynacl.__file__).parent
+LAYERS = [
+    {"_version", "data", "progress"},
+    {"encoders", "dynamics", "objective", "metrics"},
+    {"simulate"},
+    {"training"},
+    {"persistence"},
+    {"estimator"},
+    {"evaluation", "plots"},
+    {"demo"},
+    {"cli"},
+]
+
+
+def layer(room):
+    return next(i for i, rooms in enumerate(LAYERS) if room in rooms)
+
+
+def imported(path):
+    tree = ast.parse(path.read_text())
+    checking = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in checking:
+            if node.module == "dynacl":
+                yield from (name.name for name in node.names)
+            elif node.module and node.module.startswith("dynacl."):
+                yield node.module.split(".")[1]
+
+
+FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_module_imports_only_from_layers_below_it(path):
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    for other in imported(path):
+        assert other == room or layer(other) < layer(room) or LAYERS[layer(room)] >= {room, other}
+
+
+def test_public_names_are_there():
+    for name in dynacl.__all__:
+        assert hasattr(dynacl, name)

@@ -1,0 +1,113 @@
+"""info_nce against a loop in float64, against gradcheck, and at every scale."""
+
+import math
+
+import pytest
+import torch
+
+from dynacl import info_nce
+from dynacl.objective import native, reference
+
+
+def brute_force(predicted, following, negatives, temperature=1.0, skip=None):
+    """The definition, one pair at a time, in Python floats."""
+    total = 0.0
+    for i, (p, f) in enumerate(zip(predicted.tolist(), following.tolist(), strict=True)):
+        left_out = set() if skip is None else set(skip[i].tolist())
+        psi = [-(math.dist(p, f) ** 2) / temperature]
+        psi += [
+            -(math.dist(p, n) ** 2) / temperature
+            for j, n in enumerate(negatives.tolist())
+            if j not in left_out
+        ]
+        top = max(psi)
+        total += -psi[0] + top + math.log(sum(math.exp(v - top) for v in psi))
+    return total / len(predicted)
+
+
+def draw(B, M, d, scale=1.0, dtype=torch.float64, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    x = [scale * torch.randn(n, d, generator=g, dtype=torch.float64) for n in (B, B, M)]
+    return [v.to(dtype) for v in x]
+
+
+@pytest.mark.parametrize(("B", "M", "d"), [(1, 1, 1), (5, 3, 2), (17, 40, 6)])
+@pytest.mark.parametrize("temperature", [1.0, 0.3])
+@pytest.mark.parametrize("skipping", [False, True])
+def test_loss_equals_brute_force(B, M, d, temperature, skipping):
+    x = draw(B, M, d)
+    skip = torch.randint(-1, M, (B, 2)) if skipping else None
+    loss = info_nce(*x, temperature=temperature, skip=skip)
+    assert loss.total.item() == pytest.approx(brute_force(*x, temperature, skip), rel=1e-12)
+
+
+def test_total_is_the_sum_of_its_parts():
+    predicted, following, negatives = draw(7, 9, 3)
+    loss = info_nce(predicted, following, negatives)
+    assert loss.total.item() == pytest.approx((loss.alignment + loss.uniformity).item())
+    assert loss.alignment.item() == pytest.approx(
+        (predicted - following).square().sum(1).mean().item()
+    )
+
+
+def test_gradients_are_right():
+    x = [v.requires_grad_() for v in draw(4, 6, 3)]
+    skip = torch.tensor([[0, 1], [2, 2], [-1, 5], [-1, -1]])
+    assert torch.autograd.gradcheck(lambda *x: info_nce(*x, skip=skip).total, x)
+
+
+def test_chunks_change_nothing(monkeypatch):
+    x = [v.requires_grad_() for v in draw(23, 31, 4)]
+    skip = torch.randint(-1, 31, (23, 2))
+    whole = info_nce(*x, skip=skip).total
+    gradients = torch.autograd.grad(whole, x)
+    monkeypatch.setattr(reference, "CHUNK", 31 * 5)
+    parts = info_nce(*x, skip=skip).total
+    torch.testing.assert_close(parts, whole)
+    torch.testing.assert_close(torch.autograd.grad(parts, x), gradients)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-1, 1.0, 10.0, 1e2, 1e3, 1e4])
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("path", ["native", "reference"])
+def test_float32_loss_holds_at_every_embedding_scale(scale, near, path, monkeypatch):
+    if path == "reference":
+        monkeypatch.setattr(native, "supports", lambda *x: False)
+    elif not native.available():
+        pytest.skip("no C compiler: the native path is not there")
+    x = draw(64, 512, 6, scale, torch.float32)
+    if near:  # as after training: the prediction is right up to noise of size one
+        x[1] = x[0] + draw(64, 1, 6, 0.5, torch.float32, seed=1)[0]
+    x = [v.requires_grad_() for v in x]
+    exact = [v.detach().double().requires_grad_() for v in x]
+    loss, truth = info_nce(*x).total, info_nce(*exact).total
+    error = abs(loss.item() - truth.item())
+    assert error < 1e-6 or error < 1e-5 * abs(truth.item())
+    for mine, right in zip(
+        torch.autograd.grad(loss, x), torch.autograd.grad(truth, exact), strict=True
+    ):
+        assert (mine - right).abs().max() <= 1e-4 * right.abs().max() + 1e-12
+
+
+def test_equal_embeddings_give_the_loss_of_a_guess():
+    x = torch.ones(5, 3)
+    loss = info_nce(x, x, torch.ones(7, 3))
+    assert loss.total.item() == pytest.approx(math.log(8), rel=1e-6)
+
+
+@pytest.mark.parametrize("path", ["native", "reference"])
+def test_paper_size_batch_does_not_hold_the_pair_matrix(path, monkeypatch):
+    """2,048 × 65,536 entries would take 537 MB; the peak stays below a fifth of that."""
+    if path == "reference":
+        monkeypatch.setattr(native, "supports", lambda *x: False)
+    elif not native.available():
+        pytest.skip("no C compiler: the native path is not there")
+    import resource
+
+    x = [v.requires_grad_() for v in draw(2048, 65536, 2, dtype=torch.float32)]
+    x[0] = x[0][:128]  # 128 rows are 34 MB as a whole: enough to see the chunks without the wait
+    x[1] = x[1][:128]
+    monkeypatch.setattr(reference, "CHUNK", 1 << 19)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    info_nce(*x).total.backward()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 110_000

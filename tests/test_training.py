@@ -1,0 +1,259 @@
+"""The loop: what it samples, that it resumes exactly, and that it never sees the truth."""
+
+import json
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from dynacl import DCL, TimeSeries, info_nce, simulate
+from dynacl.dynamics import SwitchingLinear
+from dynacl.persistence import load_checkpoint, save_checkpoint
+from dynacl.training import PROTOCOLS, Run, TrainingError, training_step
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate.slds(
+        rng=np.random.default_rng(1), d=3, modes=2, trials=20, steps=50, observed=8, layers=2
+    )
+
+
+def small(**changed):
+    settings = {"n_components": 3, "dynamics": "switching", "n_modes": 2, "max_iter": 20,
+                "batch_size": 64, "random_state": 0}  # fmt: skip
+    return DCL(**(settings | changed))
+
+
+def weights(model):
+    parts = [model.encoder_, model.dynamics_]
+    return [p.detach().clone() for part in parts for p in part.state_dict().values()]
+
+
+def assert_same(a, b):
+    for x, y in zip(a, b, strict=True):
+        assert torch.equal(x, y)
+
+
+class Recorder(torch.nn.Module):
+    """An encoder that remembers which rows it was given; row t of the data holds t."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+        self.seen = []
+
+    def forward(self, y):
+        self.seen.append(y[:, 0].long())
+        return self.weight * y
+
+
+def sampled(n_negatives, steps=40):
+    lengths = [3, 7, 2, 11]
+    trials = np.split(np.arange(23, dtype=np.float32)[:, None], np.cumsum(lengths)[:-1])
+    model = DCL(1, "linear", encoder=Recorder(), batch_size=16, n_negatives=n_negatives,
+                max_iter=steps, random_state=0).fit(trials)  # fmt: skip
+    return model.encoder_.seen, np.cumsum([0, *lengths])
+
+
+def test_references_are_uniform_over_valid_steps_and_never_cross_a_trial():
+    seen, bounds = sampled(5, steps=400)
+    now = torch.cat([rows[:16] for rows in seen])
+    following = torch.cat([rows[16:32] for rows in seen])
+    assert torch.equal(following, now + 1)
+    ends = set(bounds[1:] - 1)
+    assert not ends & set(now.tolist())
+    counts = torch.bincount(now, minlength=23)
+    expected = len(now) / 19
+    for t, count in enumerate(counts.tolist()):
+        if t not in ends:
+            assert abs(count - expected) < 6 * math.sqrt(expected)
+
+
+def test_fresh_negatives_are_uniform_over_all_steps():
+    seen, _ = sampled(32, steps=300)
+    drawn = torch.cat([rows[32:] for rows in seen])
+    expected = len(drawn) / 23
+    counts = torch.bincount(drawn, minlength=23)
+    assert (counts - expected).abs().max() < 6 * math.sqrt(expected)
+
+
+def test_every_observation_is_encoded_once_a_step():
+    seen, _ = sampled(32, steps=3)
+    assert [len(rows) for rows in seen] == [16 + 16 + 32] * 3
+
+
+def test_in_batch_negatives_leave_out_the_rows_own_pair(data, monkeypatch):
+    captured = {}
+
+    def capture(predicted, following, negatives, *, temperature, skip):
+        captured.update(following=following, negatives=negatives, skip=skip)
+        return info_nce(predicted, following, negatives, temperature=temperature, skip=skip)
+
+    monkeypatch.setattr("dynacl.training.info_nce", capture)
+    small(n_negatives="batch", max_iter=1).fit(data)
+    left_out = captured["negatives"][captured["skip"]]
+    assert captured["skip"].shape == (64, 2)
+    assert torch.equal(left_out[:, 1], captured["following"])
+    assert torch.equal(captured["skip"][:, 0], torch.arange(64))
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "negatives", "steps", "rate", "dynamics_rate"),
+    [
+        ("paper-lds", 2048, 20_000, 30_000, 3e-4, 3e-4),
+        ("paper-slds", 2048, 65_536, 50_000, 1e-3, 1e-2),
+        ("paper-lorenz", 1024, 20_000, 30_000, 1e-4, 1e-4),
+    ],
+)
+def test_paper_protocols_train_as_the_paper_did(
+    name, batch, negatives, steps, rate, dynamics_rate, data
+):
+    s = PROTOCOLS[name]
+    assert (s.batch_size, s.n_negatives, s.max_iter) == (batch, negatives, steps)
+    assert (s.learning_rate, s.dynamics_learning_rate) == (rate, dynamics_rate)
+    assert (s.optimizer, s.schedule, s.standardize) == ("adam", "constant", False)
+    model = small(protocol=name, batch_size=8, n_negatives=8, max_iter=2).fit(data)
+    (adam,) = model.run_.optimizers
+    assert type(adam) is torch.optim.Adam
+    assert [g["lr"] for g in adam.param_groups] == [rate, dynamics_rate]
+    assert torch.equal(model.encoder_.shift, torch.zeros(8))
+
+
+def test_same_seed_gives_the_same_weights_and_another_seed_does_not(data):
+    assert_same(weights(small().fit(data)), weights(small().fit(data)))
+    other = weights(small(random_state=1).fit(data))
+    assert not torch.equal(weights(small().fit(data))[-1], other[-1])
+
+
+def test_global_random_state_is_neither_used_nor_changed(data):
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    first = weights(small().fit(data))
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(99)
+    assert_same(first, weights(small().fit(data)))
+
+
+@pytest.mark.parametrize("protocol", ["default", "paper-slds"])
+@pytest.mark.parametrize("stop", [7, 10])
+def test_resumed_run_equals_the_uninterrupted_one_bit_for_bit(data, tmp_path, protocol, stop):
+    settings = {"protocol": protocol, "n_negatives": 128}
+    whole = small(**settings).fit(data)
+
+    def interrupt(run, *args):
+        if run.step == stop - 1:
+            os.kill(os.getpid(), signal.SIGINT)  # in the middle of a step, as a user would
+        return training_step(run, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dynacl.training.training_step", interrupt)
+        with pytest.warns(UserWarning, match="interrupted at step"):
+            part = small(**settings).fit(data)
+    assert part.n_iter_ == stop
+    save_checkpoint(part.run_, tmp_path / "checkpoint")
+    part.save(tmp_path)
+    loaded = DCL.load(tmp_path)
+    load_checkpoint(loaded.run_, tmp_path / "checkpoint")
+    loaded.resume(data)
+    assert_same(weights(whole), weights(loaded))
+    strip = lambda history: [{k: v for k, v in r.items() if k != "seconds"} for r in history]
+    assert strip(whole.history_) == strip(loaded.history_)
+
+
+def test_ctrl_c_keeps_what_was_trained(data):
+    def stop(run, record):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted at step 1 of 20"):
+        model = small().fit(data, callback=stop)
+    assert model.n_iter_ == 1
+    assert np.isfinite(np.concatenate(model.transform(data))).all()
+
+
+def test_callback_sees_the_history_and_may_stop(data):
+    records = []
+
+    def watch(run, record):
+        records.append(record)
+        return run.step >= 5
+
+    model = small().fit(data, callback=watch)
+    assert model.n_iter_ == 5
+    assert records == model.history_
+    cap = math.log2(2 * 64 - 2 + 1)
+    for record in records:
+        assert record["bits"] == pytest.approx(cap - record["loss"] / math.log(2))
+        assert record["loss"] == pytest.approx(record["alignment"] + record["uniformity"], rel=1e-4)
+    json.dumps(records)
+
+
+def test_truth_never_reaches_training(data):
+    """Shuffled latents and modes, or none at all: the weights are the same."""
+    rng = np.random.default_rng(0)
+    from dataclasses import replace
+
+    wrong = replace(
+        data.truth,
+        latents=rng.permutation(data.truth.latents),
+        modes=rng.permutation(data.truth.modes),
+    )
+    first = weights(small().fit(data))
+    assert_same(first, weights(small().fit(replace(data, truth=wrong))))
+    assert_same(first, weights(small().fit(replace(data, truth=None))))
+
+
+def test_diverged_loss_stops_with_advice(data):
+    with pytest.raises(TrainingError, match="lower learning_rate"):
+        small(protocol="paper-slds", learning_rate=1e30, batch_size=8, n_negatives=8).fit(data)
+
+
+def test_separate_rates_move_encoder_and_dynamics_separately(data):
+    slow = small(protocol="paper-slds", n_negatives=64, learning_rate=1e-30, max_iter=3).fit(data)
+    still = DCL(3, "switching", 2, random_state=0, max_iter=1, protocol="paper-slds",
+                n_negatives=64, batch_size=64, learning_rate=1e-30).fit(data)  # fmt: skip
+    assert_same(list(slow.encoder_.parameters()), list(still.encoder_.parameters()))
+    assert not torch.equal(slow.dynamics_.matrices, still.dynamics_.matrices)
+
+
+def test_temperature_schedule_is_followed():
+    model = SwitchingLinear(2, 2, temperature=(4.0, 1.0))
+    model.anneal(0.0)
+    assert model.temperature == pytest.approx(4)
+    model.anneal(0.5)
+    assert model.temperature == pytest.approx(2)
+    model.anneal(1.0)
+    assert model.temperature == pytest.approx(1)
+
+
+def test_progress_tells_loss_bits_and_time_left(data, capsys):
+    small(verbose=True).fit(data)
+    shown = capsys.readouterr().err
+    assert "step 20/20" in shown
+    assert "of 6.99 bits" in shown
+    assert "s left" in shown
+
+
+def test_run_hands_its_generator_to_the_dynamics():
+    generator = torch.Generator()
+    dynamics = SwitchingLinear(2, 2)
+    Run(torch.nn.Linear(2, 2), dynamics, PROTOCOLS["default"], generator)
+    assert dynamics.generator is generator
+
+
+def test_standardised_input_has_mean_0_and_variance_1(data):
+    model = small(standardize=True, max_iter=1).fit(data)
+    y = torch.from_numpy(data.observations)
+    z = (y - model.encoder_.shift) * model.encoder_.scale
+    torch.testing.assert_close(z.mean(0), torch.zeros(8), atol=1e-4, rtol=0)
+    torch.testing.assert_close(z.std(0), torch.ones(8), atol=1e-3, rtol=0)
+
+
+def test_constant_feature_does_not_break_standardisation():
+    y = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    y[:, 1] = 4.0
+    model = DCL(2, max_iter=2, random_state=0).fit(TimeSeries.of(y))
+    assert np.isfinite(model.transform(y)).all()
