@@ -226,7 +226,8 @@ def parser() -> argparse.ArgumentParser:
     _common(p, seed=True, force=True)
 
     p = add("fit", run_fit, "learn encoder and dynamics",
-            "dynacl fit slds.npz --dynamics switching --modes 5 --components 6 --out run")  # fmt: skip
+            "dynacl fit slds.npz --dynamics switching --modes 5 --components 6 "
+            "--out runs/slds")  # fmt: skip
     _data(p)
     p.add_argument("--dynamics", choices=DYNAMICS, default="linear")
     p.add_argument("--components", type=int, default=3, help="latent dimensions (default: 3)")

@@ -16,11 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__AVX512F__)
+#if defined(__SSE__)
 #include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__)
 #define W 16
 #elif defined(__AVX2__)
-#include <immintrin.h>
 #define W 8
 #else
 #define W 4
@@ -31,7 +33,6 @@ typedef float vf __attribute__((vector_size(4 * W)));
 typedef int32_t vi __attribute__((vector_size(4 * W)));
 
 INLINE vf spread(float x) { return x - (vf){0}; }  // x + 0 would not fold: -0 + 0 is +0
-
 
 // The same, loaded once: compilers like to repeat a broadcast load in each operation that uses it,
 // and loads, not arithmetic, then set the pace (measured: 1.1 loads against 2 FMAs a cycle).
@@ -52,7 +53,7 @@ enum { EXACT, EXPANDED };
 #define STEP 6            // others handled together: V * STEP sums fit the registers
 #define TILE (20 * STEP)  // others between two roundings into the outer sums
 #define FIRST (2 * STEP)  // the first tile is short: it only finds a reference
-#define LOW -100.0f       // weights below 2^-100 of the largest are nothing, and denormals are slow
+#define LOW -64.0f        // weights below 2^-64 of the largest are nothing in float32
 #define HIGH 60.0f        // the reference may be this far below the maximum, no more
 #define FLOOR -1e30f      // reference of a row that has seen nothing; term of a lane to be skipped
 #define FAR 1e19f         // a point to be skipped is moved here: its weight becomes exactly 0
@@ -104,7 +105,8 @@ typedef struct {
     int form;
     const float *extra;                  // ROWS: (rows,) one more logit, or NULL
     float *reference, *sum;              // ROWS: (rows,) the row sum is sum * 2^reference
-    float *lse, *extra_share;            // ROWS: (rows,)
+    float *lse;                          // ROWS: (rows,)
+    float *extra_share, *pair_share;     // ROWS: (rows,) of the sum; they add up to 1
     const float *weight;                 // KEYS: (rows,) upstream gradient / sum
     float *mass;                         // KEYS: (keys,) gradient of the bias
     float *gradient;                     // (own, d), or NULL for none
@@ -130,12 +132,36 @@ INLINE vf exponent(const Job *job, const int side, const int form, vf sum, vf ow
     return logit + (side == ROWS ? own : other);
 }
 
-// n others (a constant) against the block; differences are formed again for the gradient.
+// From exponents to weights, and what they add up to, for n others (a constant).
+INLINE void weigh(const Job *job, const int n, const int side, const int form, const int grad,
+                  const vf *x, int64_t j, vf e[][V], vf *g, Sums *s) {
+    const int64_t d = job->d;
+    const float *y = job->other + j * d;
+    for (int i = 0; i < n; i++)
+        for (int v = 0; v < V; v++) {
+            e[i][v] = exp2v(e[i][v]);
+            if (side == KEYS) e[i][v] *= job->weight[j + i];
+            s->z[v] += e[i][v];
+        }
+    if (!grad) return;
+    for (int64_t a = 0; a < d; a++) {
+        vf sum[V];
+        for (int v = 0; v < V; v++) sum[v] = g[a * V + v];
+        for (int i = 0; i < n; i++) {
+            vf other = held(y[i * d + a]);
+            for (int v = 0; v < V; v++)
+                sum[v] += e[i][v] * (form == EXPANDED ? other : x[a * V + v] - other);
+        }
+        for (int v = 0; v < V; v++) g[a * V + v] = sum[v];
+    }
+}
+
+// n others (a constant) against the block. Differences are formed again for the gradient.
 INLINE void step(const Job *job, const int n, const int side, const int form, const int grad,
                  const vf *x, const vf *own, int64_t j, vf *g, Sums *s) {
     const int64_t d = job->d;
     const float *y = job->other + j * d;
-    vf e[STEP][V], nearest = (vf){0} + 2 * FLOOR;
+    vf e[STEP][V];
     for (int i = 0; i < n; i++)
         for (int v = 0; v < V; v++)
             e[i][v] = form == EXPANDED ? own[v] + job->other_term[j + i] : (vf){0};
@@ -147,29 +173,21 @@ INLINE void step(const Job *job, const int n, const int side, const int form, co
                 e[i][v] += u * (form == EXPANDED ? x[a * V + v] : u);
             }
         }
-    for (int i = 0; i < n; i++)
+    int near[STEP], count = 0;
+    for (int i = 0; i < n; i++) {
+        vf largest = (vf){0} + 2 * FLOOR;
         for (int v = 0; v < V; v++) {
             e[i][v] = exponent(job, side, form, e[i][v], own[v], j + i, &s->top[v]);
-            nearest = vmax(nearest, e[i][v]);
+            largest = vmax(largest, e[i][v]);
         }
-    if (!any_above(nearest, LOW)) return;
-    for (int i = 0; i < n; i++)
-        for (int v = 0; v < V; v++) {
-            e[i][v] = exp2v(e[i][v]);
-            if (side == KEYS) e[i][v] *= job->weight[j + i];
-            s->z[v] += e[i][v];
-        }
-    if (grad)
-        for (int64_t a = 0; a < d; a++) {
-            vf sum[V];
-            for (int v = 0; v < V; v++) sum[v] = g[a * V + v];
-            for (int i = 0; i < n; i++) {
-                vf other = held(y[i * d + a]);
-                for (int v = 0; v < V; v++)
-                    sum[v] += e[i][v] * (form == EXPANDED ? other : x[a * V + v] - other);
-            }
-            for (int v = 0; v < V; v++) g[a * V + v] = sum[v];
-        }
+        if (form == EXACT) count += near[i] = any_above(largest, LOW);
+    }
+    if (form == EXACT && count <= n / 2) {  // at large scales only a few pairs matter
+        for (int i = 0; i < n && count; i++)
+            if (near[i]) weigh(job, 1, side, form, grad, x, j + i, e + i, g, s);
+    } else {
+        weigh(job, n, side, form, grad, x, j, e, g, s);
+    }
 }
 
 // One block of own points against all others.
@@ -179,7 +197,7 @@ INLINE void block(const Job *job, const int side, const int form, const int grad
     vf *x = scratch, *moved = x + size, *total = moved + size, *local = total + size;
     vf z[V], m[V], term[V];
     for (int v = 0; v < V; v++)
-        for (int l = 0; l < W; l++) {  // LANES beyond the end repeat the last point
+        for (int l = 0; l < W; l++) {  // lanes beyond the end repeat the last point
             int64_t i = first + v * W + l;
             if (i >= job->n_own) i = job->n_own - 1;
             for (int64_t a = 0; a < d; a++)
@@ -229,7 +247,7 @@ INLINE void block(const Job *job, const int side, const int form, const int grad
                 if (!any_above(higher - m[v], HIGH)) continue;
                 again = 1;  // the reference was too low
                 higher = vmax(m[v], higher);
-                vf shrink = exp2v(m[v] - higher);
+                vf half = exp2v((m[v] - higher) / 2), shrink = half * half;  // sums reach 2^HIGH
                 z[v] *= shrink, m[v] = higher;
                 for (int64_t a = 0; a < d; a++) total[a * V + v] *= shrink;
             }
@@ -253,7 +271,7 @@ INLINE void block(const Job *job, const int side, const int form, const int grad
             for (int64_t a = 0; a < d; a++) bad += point[a] * 0;
             job->lse[i] = (float)(ln2 * (m[v][l] + log2(sum))) + bad;
             job->reference[i] = m[v][l], job->sum[i] = (float)sum;
-            job->extra_share[i] = (float)(extra / sum);
+            job->extra_share[i] = (float)(extra / sum), job->pair_share[i] = (float)(z[v][l] / sum);
             share /= sum > 0 ? (float)sum : 1;
         } else {
             job->mass[i] = z[v][l];
@@ -288,9 +306,16 @@ static int64_t n_blocks(const Job *job) { return (job->n_own - 1) / LANES + 1; }
 static void work(void *p) {
     Job *job = p;
     Block *one = blocks[job->form][job->mass ? 2 : job->gradient ? 1 : 0];
+#if defined(__SSE__)
+    const unsigned rounding = _mm_getcsr();
+    _mm_setcsr(rounding | 0x8040);  // denormals are 0: they are nothing here, and very slow
+#endif
     vf *scratch = aligned_alloc(sizeof(vf), 4 * V * job->d * sizeof(vf));
     for (int64_t b; (b = atomic_fetch_add(&job->next, 1)) < n_blocks(job);) one(job, b, scratch);
     free(scratch);
+#if defined(__SSE__)
+    _mm_setcsr(rounding);
+#endif
 }
 
 static int ascending(const void *a, const void *b) {
@@ -335,6 +360,9 @@ static int run(Job *job, const int64_t *skip, int64_t width, int side, Parallel 
                int threads) {
     int status = skip ? index_skips(job, skip, width, side) : 0;
     if (!status) {
+        // A thread is worth waking for about 0.1 ms of work.
+        int64_t useful = job->n_own * job->n_other / 1000 * (job->d + 8) / 4000 + 1;
+        if (threads > useful) threads = (int)useful;
         if (parallel && threads > 1) parallel(work, job, (unsigned)threads, 0);
         else work(job);
     }
@@ -357,11 +385,11 @@ static float nan_unless_finite(const float *x, int64_t n) {
 int dynacl_rows(int64_t rows, int64_t d, int64_t keys, int form, float c, int64_t width,
                 const int64_t *skip, const float *q, const float *k, const float *key_term,
                 const float *row_term, const float *extra, float *lse, float *reference,
-                float *sum, float *extra_share, float *grad_q, Parallel parallel, int threads) {
+                float *sum, float *extra_share, float *pair_share, float *grad_q, Parallel parallel, int threads) {
     Job job = {.n_own = rows, .n_other = keys, .d = d, .own = q, .other = k,
                .own_term = row_term, .other_term = key_term, .c = c,
                .bad = nan_unless_finite(k, keys * d), .form = form, .extra = extra,
-               .reference = reference, .sum = sum, .lse = lse, .extra_share = extra_share,
+               .reference = reference, .sum = sum, .lse = lse, .extra_share = extra_share, .pair_share = pair_share,
                .gradient = grad_q};
     return run(&job, skip, width, ROWS, parallel, threads);
 }
@@ -375,4 +403,29 @@ int dynacl_keys(int64_t rows, int64_t d, int64_t keys, int form, float c, int64_
                .own_term = key_term, .other_term = row_term, .c = c, .form = form,
                .weight = weight, .gradient = grad_k, .mass = grad_bias};
     return run(&job, skip, width, KEYS, parallel, threads);
+}
+
+void dynacl_mean(int64_t n, int64_t d, const float *x, float *mean) {
+    double *sum = calloc(d, sizeof *sum);
+    for (int64_t i = 0; sum && i < n; i++)
+        for (int64_t a = 0; a < d; a++) sum[a] += x[i * d + a];
+    for (int64_t a = 0; a < d; a++) mean[a] = sum ? (float)(sum[a] / (double)n) : 0;
+    free(sum);
+}
+
+// What EXPANDED needs, in one pass: near = x - centre, term = bias - c|near|^2 (bias may be NULL).
+// Returns the largest |near|^2, NaN if any is NaN.
+float dynacl_centre(int64_t n, int64_t d, float c, const float *x, const float *centre,
+                    const float *bias, float *near, float *term) {
+    float largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float norm = 0;
+        for (int64_t a = 0; a < d; a++) {
+            float u = near[i * d + a] = x[i * d + a] - centre[a];
+            norm += u * u;
+        }
+        term[i] = (bias ? bias[i] : 0) - c * norm;
+        if (norm > largest || norm != norm) largest = norm;
+    }
+    return largest;
 }

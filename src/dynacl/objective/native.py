@@ -115,12 +115,12 @@ class _RowLse(torch.autograd.Function):
     ) -> Tensor:
         extra = None if extra is None else (extra * _LOG2E).contiguous()
         skip = None if skip is None else skip.to("cpu", torch.int64).contiguous()
-        lse, reference, total, extra_share = (q.new_empty(len(q)) for _ in range(4))
+        lse, reference, total, extra_share, pair_share = (q.new_empty(len(q)) for _ in range(5))
         grad_q = torch.empty_like(q, memory_format=torch.contiguous_format) if gradient else None
         for points in _forms(q, k, bias, scale):
-            out = [lse, reference, total, extra_share, grad_q]
+            out = [lse, reference, total, extra_share, pair_share, grad_q]
             _call("rows", points, skip, scale, [points.row_term, extra, *out])
-            if grad_q is None or grad_q.abs().max() >= points.smallest_gradient:
+            if grad_q is None or grad_q.abs().max() >= points.doubtful * pair_share.max():
                 break
         ctx.points, ctx.skip, ctx.scale = points, skip, scale
         ctx.save_for_backward(reference, total, extra_share, grad_q)
@@ -160,24 +160,35 @@ class _Points(NamedTuple):
     key_term: Tensor
     row_term: Tensor
     expanded: bool
-    smallest_gradient: float  # if no entry of the query gradient is larger, rounding rules it
+    doubtful: float  # times the pairs' share of a sum: a gradient below this is mostly rounding
 
 
 def _forms(q: Tensor, k: Tensor, bias: Tensor | None, scale: float) -> Iterator[_Points]:
     """The expanded form if it may be accurate enough, then the exact one."""
-    c = scale * _LOG2E
-    bias = q.new_zeros(len(k)) if bias is None else (bias.detach() * _LOG2E).contiguous()
+    q, k = q.contiguous(), k.contiguous()
+    bias = None if bias is None else (bias * _LOG2E).contiguous()
     if len(q) * len(k) >= _WORTH_A_LOOK:
-        centre = k.mean(0)
-        near_q, near_k = q - centre, k - centre
-        q_norm, k_norm = near_q.square().sum(1), near_k.square().sum(1)
-        largest = max(q_norm.max().item(), k_norm.max().item())
-        if c * largest <= _EXPANDABLE:
+        # Not by a handful of torch operations: on a busy machine each waits for its threads.
+        kernel, n, d = _kernel(), ctypes.c_int64, ctypes.c_int64(k.shape[1])
+        assert kernel is not None
+        centre = k.new_empty(k.shape[1])
+        kernel.dynacl_mean(n(len(k)), d, _pointer(k), _pointer(centre))
+        c, largest = ctypes.c_float(scale * _LOG2E), 0.0
+        near_q, row_term = torch.empty_like(q), q.new_empty(len(q))
+        near_k, key_term = torch.empty_like(k), k.new_empty(len(k))
+        for x, b, near, term in ((q, None, near_q, row_term), (k, bias, near_k, key_term)):
+            pointers = map(_pointer, (x, centre, b, near, term))
+            largest = max(kernel.dynacl_centre(n(len(x)), d, c, *pointers), largest)
+        if scale * _LOG2E * largest <= _EXPANDABLE:
             # float32 rounds q Σp − Σpk to about 2e-7 of the largest norm; 1e-4 is wanted.
-            smallest = 2 * scale * 5e-3 * largest**0.5
-            key_term, row_term = bias - c * k_norm, -c * q_norm
-            yield _Points(near_q, near_k, key_term, row_term, True, smallest)
-    yield _Points(q.contiguous(), k.contiguous(), bias, q.new_zeros(len(q)), False, 0.0)
+            doubtful = 2 * scale * 5e-3 * largest**0.5
+            yield _Points(near_q, near_k, key_term, row_term, True, doubtful)
+    key_term = k.new_zeros(len(k)) if bias is None else bias
+    yield _Points(q, k, key_term, q.new_zeros(len(q)), False, 0.0)
+
+
+def _pointer(x: Tensor | None) -> ctypes.c_void_p | None:
+    return None if x is None else ctypes.c_void_p(x.data_ptr())
 
 
 def _call(
@@ -191,10 +202,7 @@ def _call(
         ctypes.c_int(points.expanded),
         ctypes.c_float(scale * _LOG2E),
         ctypes.c_int64(0 if skip is None else skip.shape[1]),
-        *(
-            None if x is None else ctypes.c_void_p(x.data_ptr())
-            for x in (skip, q, k, key_term, *rest)
-        ),
+        *map(_pointer, (skip, q, k, key_term, *rest)),
         _parallel(),
         ctypes.c_int(torch.get_num_threads()),
     )
@@ -233,6 +241,7 @@ def _checked_kernel() -> ctypes.CDLL | None:
         return None
     try:
         _candidate = _load()
+        _candidate.dynacl_centre.restype = ctypes.c_float
         return _candidate if _agrees_with_torch() else None
     except (OSError, subprocess.SubprocessError, RuntimeError) as reason:
         _log.debug("no native kernel: %s", reason)

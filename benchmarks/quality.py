@@ -1,0 +1,153 @@
+"""Time to quality: default settings of DCL on data of the paper's size, seeds 0, 1, 2.
+
+Wall-clock of `fit` from call to return. Metrics on the training data, as in the paper, and on fresh
+trials beside it. `--curve` follows R² over the seconds for three ways to train.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.step import plain_step
+from dynacl import DCL, TimeSeries, evaluate, metrics, simulate
+
+# name: (simulator, DCL arguments, targets)
+CASES: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[str, float]]]] = {
+    "slds": (
+        simulate.slds,
+        {"n_components": 6, "dynamics": "switching", "n_modes": 5},
+        {
+            "seconds": ("<=", 180),
+            "r2": (">=", 0.995),
+            "mode_accuracy": (">=", 0.99),
+            "dyn_r2_1": (">=", 0.999),
+            "dyn_r2_10": (">=", 0.955),
+        },
+    ),
+    "lds": (
+        simulate.lds,
+        {"n_components": 3, "dynamics": "linear"},
+        {"seconds": ("<=", 60), "r2": (">=", 0.990), "lds_error": ("<=", 0.0077)},
+    ),
+    "lorenz": (
+        simulate.lorenz,
+        {"n_components": 3, "dynamics": "switching", "n_modes": 200},
+        {"seconds": ("<=", 300)},
+    ),
+}
+
+
+def run(case: str, seed: int) -> dict[str, Any]:
+    simulator, arguments, targets = CASES[case]
+    data = simulator(rng=np.random.default_rng(seed))
+    model = DCL(**arguments, random_state=seed)
+    started = time.perf_counter()
+    model.fit(data.observations if data.n_trials == 1 else data.split(data.observations))
+    seconds = time.perf_counter() - started
+    fresh = simulate.again(
+        data, rng=np.random.default_rng(seed + 500), steps=min(len(data) // data.n_trials, 100_000)
+    )
+    row = {"what": f"{case}, seed {seed}", "seconds": seconds} | evaluate(model, data)
+    row["fresh"] = evaluate(model, fresh)
+    passed = {
+        name: row[name] <= limit if sign == "<=" else row[name] >= limit
+        for name, (sign, limit) in targets.items()
+    }
+    return row | {"passed": passed, "steps": model.n_iter_}
+
+
+def measure(cases: list[str], seeds: list[int]) -> list[dict[str, Any]]:
+    rows = []
+    for case in cases:
+        for seed in seeds:
+            rows.append(run(case, seed))
+            show(rows[-1])
+    return rows
+
+
+def show(row: dict[str, Any]) -> None:
+    names = ("r2", "mode_accuracy", "lds_error", "dyn_r2_1", "dyn_r2_1_control", "dyn_r2_10",
+             "dyn_r2_10_control")  # fmt: skip
+    numbers = "  ".join(
+        f"{name} {row[name]:.4f} (fresh {row['fresh'][name]:.4f})"
+        for name in names
+        if row[name] is not None
+    )
+    failed = [name for name, ok in row["passed"].items() if not ok]
+    verdict = "passes" if not failed else f"MISSES {', '.join(failed)}"
+    print(f"{row['what']:<16} {row['seconds']:6.1f} s  {numbers}  {verdict}", flush=True)
+
+
+def curve(case: str, seed: int, seconds: float) -> dict[str, list[tuple[float, float]]]:
+    """R² on 100k rows against seconds of training: our default, the paper's protocol on our
+    kernel, and the plain eager step."""
+    simulator, arguments, _ = CASES[case]
+    data = simulator(rng=np.random.default_rng(seed))
+    part = data.select(range(100)) if data.n_trials > 100 else data
+    paper = f"paper-{case}"
+
+    def judge(encoder: torch.nn.Module) -> float:
+        with torch.inference_mode():
+            x = encoder(torch.from_numpy(part.observations[:100_000])).numpy()
+        return metrics.r2(part.truth.latents[:100_000], x)
+
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for name, changed in (("ours", {}), ("paper protocol, our kernel", {"protocol": paper})):
+        points: list[tuple[float, float]] = []
+        judging = 0.0
+
+        def watch(run: Any, record: dict[str, float], points: Any = points) -> bool:
+            nonlocal judging
+            started = time.perf_counter()
+            points.append((record["seconds"] - judging, judge(run.encoder)))
+            judging += time.perf_counter() - started
+            return record["seconds"] - judging > seconds
+
+        DCL(**arguments, **changed, random_state=seed).fit(data, callback=watch)
+        curves[name] = points
+    curves["plain eager step"] = plain_curve(data, arguments, paper, judge, seconds)
+    return curves
+
+
+def plain_curve(
+    data: TimeSeries, arguments: dict[str, Any], protocol: str, judge: Any, seconds: float
+) -> list[tuple[float, float]]:
+    model = DCL(**arguments, protocol=protocol, random_state=0)
+    run = model._start(model._series(data, reset=True))
+    y = torch.from_numpy(data.observations)
+    s = run.settings
+    adam = torch.optim.Adam(
+        [
+            {"params": run.encoder.parameters(), "lr": s.learning_rate},
+            {"params": list(run.dynamics.parameters()), "lr": s.dynamics_learning_rate},
+        ]
+    )
+    points, spent = [(0.0, judge(run.encoder))], 0.0
+    while spent < seconds:
+        started = time.perf_counter()
+        plain_step(run.encoder, run.dynamics, adam, y)
+        spent += time.perf_counter() - started
+        points.append((spent, judge(run.encoder)))
+    return points
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", default=list(CASES), help=", ".join(CASES))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--curve", type=float, metavar="SECONDS")
+    options = parser.parse_args()
+    if options.curve:
+        print(json.dumps({c: curve(c, options.seeds[0], options.curve) for c in options.cases}))
+    else:
+        measure(options.cases, options.seeds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""One training step at the paper's SLDS setting: ours, and the same written plainly in PyTorch."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dynacl import DCL, TimeSeries
+from dynacl.training import PROTOCOLS, tensors, training_step
+
+B, M, D, d, K = 2048, 2**16, 50, 6, 5
+
+
+def plain_step(encoder: nn.Module, dynamics: nn.Module, adam: Any, y: Tensor) -> Tensor:
+    """What one would write first: three encoder passes, the whole matrix, autograd, Adam."""
+    t = torch.randint(len(y) - 1, (B,))
+    m = torch.randint(len(y), (M,))
+    now, following, negatives = encoder(y[t]), encoder(y[t + 1]), encoder(y[m])
+    predicted = dynamics(now, following)
+    positive = -(predicted - following).square().sum(1)
+    others = -torch.cdist(predicted, negatives).square()
+    logits = torch.cat([positive[:, None], others], dim=1)
+    loss = (logits.logsumexp(1) - positive).mean()
+    adam.zero_grad()
+    loss.backward()
+    adam.step()
+    return loss
+
+
+def medians(functions: dict[str, tuple[Callable[[], Any], int]]) -> dict[str, float]:
+    """Seconds a call, alternating between the functions, each called its own number of times."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for i in range(max(n for _, n in functions.values())):
+        for name, (function, n) in functions.items():
+            if i < n:
+                started = time.perf_counter()
+                function()
+                times[name].append(time.perf_counter() - started)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def prepared(protocol: str, rows: int = 1_000_000, **changed: Any) -> tuple[Any, ...]:
+    """A run that has taken one step on random data of the paper's size, and its tensors."""
+    rng = np.random.default_rng(1000)
+    series = TimeSeries.of(rng.standard_normal((rows, D), dtype=np.float32), trial_length=1000)
+    settings = {"protocol": protocol, "max_iter": 1, "random_state": 0} | changed
+    model = DCL(d, "switching", K, **settings).fit(series)
+    model.encoder_.train()
+    model.dynamics_.train()
+    y, u, t = tensors(series, 1)
+    return model.run_, y, u, t
+
+
+def measure(rows: int = 1_000_000) -> list[dict[str, Any]]:
+    run, y, u, t = prepared("paper-slds", rows)
+    batch, *rest = prepared("default", rows)
+    parameters = [*run.encoder.parameters(), *run.dynamics.parameters()]
+    adam = torch.optim.Adam(parameters, lr=PROTOCOLS["paper-slds"].learning_rate)
+    cpu = torch.device("cpu")
+    found = medians(
+        {
+            "ours, paper's setting": (lambda: training_step(run, y, u, t, cpu), 9),
+            "ours, default": (lambda: training_step(batch, *rest, cpu), 100),
+            "plain eager": (lambda: plain_step(run.encoder, run.dynamics, adam, y), 3),
+        }
+    )
+    plain = found["plain eager"]
+    return [
+        {"what": f"step: {name}", "seconds": seconds, "times_faster": plain / seconds}
+        for name, seconds in found.items()
+    ]
+
+
+if __name__ == "__main__":
+    for row in measure():
+        print(f"{row['what']:<30} {row['seconds'] * 1e3:9.1f} ms  {row['times_faster']:7.1f} x")
