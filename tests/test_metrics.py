@@ -327,3 +327,21 @@ def test_a_roll_out_that_diverges_scores_minus_infinity_not_nan(growth: float) -
     score, control = metrics.dyn_r2(X, X, lambda s, _: s / 2, explode, ROWS, 2)
     assert score == -np.inf
     assert control == pytest.approx(r2_score(X[ROWS], X[ROWS] / 4))  # the control stays finite
+
+
+def test_post_hoc_switching_recovers_bank_and_control_together():
+    rng = np.random.default_rng(4)
+    A = [np.array([[0.0, -1.0], [1.0, 0.0]]), np.array([[1.2, 0.0], [0.3, 0.8]])]
+    B = np.array([[0.5], [-0.7]])
+    x, u = rng.standard_normal((600, 2)), rng.standard_normal((600, 1))
+    k = rng.integers(0, 2, 600)
+    following = np.stack([A[i] @ row for i, row in zip(k, x, strict=True)]) + u @ B.T
+    model = SwitchingLinear(2, 2, n_controls=1).double()
+    tensors = [torch.from_numpy(v) for v in (x, following, u)]
+    fit_post_hoc(model, *tensors, restarts=8, generator=torch.Generator().manual_seed(0))
+    np.testing.assert_allclose(model.control.detach().numpy(), B, atol=1e-4)
+    found = model.matrices.detach().numpy()
+    assert (
+        min(max(np.abs(found[i] - A[0]).max(), np.abs(found[1 - i] - A[1]).max()) for i in (0, 1))
+        < 1e-3
+    )

@@ -19,7 +19,7 @@ import numpy as np
 
 from dynacl import persistence, simulate
 from dynacl._version import __version__
-from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data import Array, InputError, TimeSeries, write_npz
 from dynacl.estimator import DCL, DYNAMICS
 from dynacl.evaluation import POST_HOC, evaluate
 from dynacl.training import PROTOCOLS, Record, Run, TrainingError
@@ -80,6 +80,7 @@ def run_fit(o: argparse.Namespace) -> int:
         model = DCL.load(out, device=o.device)
         persistence.load_checkpoint(model.run_, out / "checkpoint")
         model.verbose = not o.quiet
+        _same_settings(o, model, out)
         if model.run_.step >= model.run_.settings.max_iter:
             raise InputError(f"{out}: its {model.run_.step} steps are done; nothing to resume")
         _fit(model.resume, model, series, out)
@@ -121,7 +122,7 @@ def run_fit(o: argparse.Namespace) -> int:
         found |= evaluate(model, series)
         _keep(model, out, found)
     if o.json:
-        print(json.dumps(found))
+        print(persistence.to_json(found))
     else:
         print(f"{out}: {model.n_iter_} steps in {model.run_.seconds:.0f} s")
         _table({k: v for k, v in found.items() if isinstance(v, float)})
@@ -131,7 +132,7 @@ def run_fit(o: argparse.Namespace) -> int:
 def run_evaluate(o: argparse.Namespace) -> None:
     found = evaluate(DCL.load(o.run, device=o.device), _read(o), post_hoc=o.post_hoc, seed=o.seed)
     if o.json:
-        print(json.dumps(found))
+        print(persistence.to_json(found))
     else:
         _table(found)
 
@@ -153,7 +154,10 @@ def run_forecast(o: argparse.Namespace) -> None:
     model, series = DCL.load(o.run, device=o.device), _read(o)
     if o.out is not None:
         _new_file(o.out, o.force, TABLES)
-    future = model.forecast(series, o.steps)
+    u: Any = None if o.control is None else TimeSeries.read(o.control).observations
+    if u is not None and len(u) == o.steps * series.n_trials and series.n_trials > 1:
+        u = np.split(u, series.n_trials)
+    future = model.forecast(series, o.steps, u=u)
     rows = np.concatenate(future)
     if o.out is None:
         np.savetxt(sys.stdout, rows, delimiter=",", fmt="%.7g")
@@ -264,6 +268,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("run", metavar="RUN")
     _data(p)
     p.add_argument("--steps", type=int, required=True)
+    p.add_argument("--control", metavar="FILE", help="control input of the steps to come: one row "
+                   "a step, for all trials alike or one trial after the other")  # fmt: skip
     p.add_argument("--out", metavar="FILE", help=".npz, .npy or .csv (default: CSV to stdout)")
     _common(p, force=True, device=True)
     return top
@@ -335,9 +341,23 @@ def _keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     model.save(out)
     persistence.save_checkpoint(model.run_, out / "checkpoint")
-    persistence.write(out / "metrics.json", (json.dumps(found, indent=1) + "\n").encode())
+    persistence.write(out / "metrics.json", (persistence.to_json(found, indent=1) + "\n").encode())
     lines = "".join(json.dumps(record) + "\n" for record in model.history_)
     persistence.write(out / "history.jsonl", lines.encode())
+
+
+def _same_settings(o: argparse.Namespace, model: DCL, out: Path) -> None:
+    """A resumed run has its settings; an option that says otherwise is an error, not ignored."""
+    names = {"components": "n_components", "modes": "n_modes", "seed": "random_state"}
+    same = ("dynamics", "bias", "protocol", "batch_size", "n_negatives", "max_iter",
+            "learning_rate", "dynamics_learning_rate", "time_offset")  # fmt: skip
+    defaults = parser().parse_args(["fit", "-", "--out", "-"])
+    for option, parameter in (names | dict(zip(same, same, strict=True))).items():
+        given, has = getattr(o, option), getattr(model, parameter)
+        if given not in (getattr(defaults, option), has):
+            flag = option.replace("_", "-")
+            raise InputError(f"--{flag}: got {given}, but the run in {out} has {has}; --resume "
+                             "keeps the settings of a run")  # fmt: skip
 
 
 def _new_folder(out: Path, force: bool) -> None:
@@ -362,7 +382,7 @@ def _new_file(out: str, force: bool, suffixes: Sequence[str] = (".npz",)) -> Non
 
 def _write_arrays(out: str, parts: dict[str, Array], main: str) -> None:
     if out.endswith(".npz"):
-        np.savez(out, allow_pickle=False, **parts)
+        write_npz(out, parts)
     elif out.endswith(".npy"):
         np.save(out, parts[main], allow_pickle=False)
     else:

@@ -122,8 +122,7 @@ class TimeSeries:
             if self.truth.modes is not None:
                 fields["modes"] = self.truth.modes
             fields |= {f"system.{k}": np.asarray(v) for k, v in self.truth.system.items()}
-        with open(path, "wb") as file:  # a file object, so that numpy does not append a suffix
-            np.savez(file, allow_pickle=False, **fields)
+        write_npz(path, fields)
 
     @property
     def n_trials(self) -> int:
@@ -185,6 +184,17 @@ class TimeSeries:
             None if self.control is None else self.control[rows],
             truth,
         )
+
+
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Write beside the place and rename into it: a crash leaves what was there."""
+    beside = Path(f"{os.fspath(path)}.{os.getpid()}.tmp")
+    try:
+        with open(beside, "wb") as file:  # a file object, so that numpy does not append a suffix
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _trials(X: Any, name: str) -> list[Floats]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from dynacl import metrics, plots, simulate
 from dynacl.data import TimeSeries
 from dynacl.estimator import DCL
 from dynacl.evaluation import evaluate
-from dynacl.persistence import write
+from dynacl.persistence import to_json, write
 
 ROWS = (
     ("r2", "R² of the latent state"),
@@ -49,7 +48,7 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
     models["DCL"].save(out)
     _draw(out, data, models)
     found["seconds"] = {name: model.run_.seconds for name, model in models.items()}
-    write(out / "metrics.json", (json.dumps(found, indent=1) + "\n").encode())
+    write(out / "metrics.json", (to_json(found, indent=1) + "\n").encode())
     best = found["DCL"]
     print(
         f"Found: the hidden state up to an affine map with R² {best['r2']:.3f}, and which of its "

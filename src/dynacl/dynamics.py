@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dynacl.data import InputError
+
 LOGITS = ("reciprocal", "relative")
 
 
@@ -148,7 +150,12 @@ class Lorenz(nn.Module):
 
 def Truth(system: Mapping[str, Any]) -> nn.Module:
     """The oracle: the true system, frozen. Modes are picked by argmin, never told."""
-    kind = str(system["kind"])
+    kind = str(system.get("kind"))
+    wanted = {"lorenz": ("dt", "sigma", "beta", "rho"), "slds": ("matrices",)}.get(
+        kind, ("matrix",)
+    )
+    if missing := [name for name in ("kind", *wanted) if name not in system]:
+        raise InputError(f"system: lacks {', '.join(missing)}; wanted one made by a simulator")
     model: nn.Module
     if kind == "lorenz":
         return Lorenz(system)
@@ -183,8 +190,8 @@ def fit_post_hoc(
         if isinstance(model, Linear):
             _assign(model, _least_squares(x, x_next, u, model.bias is not None), slice(None))
             return model
-        if isinstance(model, SwitchingLinear) and model.control is None:
-            return _fit_switching(model, x, x_next, restarts, generator)
+        if isinstance(model, SwitchingLinear):
+            return _fit_switching(model, x, x_next, u, restarts, generator)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(500):
         rows = torch.randint(len(x), (min(len(x), 4096),), generator=generator)
@@ -201,36 +208,52 @@ def _fit_switching(
     model: SwitchingLinear,
     x: Tensor,
     x_next: Tensor,
+    u: Tensor | None,
     restarts: int,
     generator: torch.Generator | None,
 ) -> SwitchingLinear:
     sample = torch.randperm(len(x), generator=generator)[:100_000]
     x, x_next = x[sample], x_next[sample]
+    u = None if u is None or model.control is None else u[sample]
     d, K = x.shape[1], model.n_modes
-    whole = _least_squares(x, x_next, None, model.bias is not None)
+    whole = _least_squares(x, x_next, u, model.bias is not None)
+    driven = whole.pop("control", None)
     spread = (x_next - x).square().mean().sqrt() / x.square().mean().sqrt()
     best: tuple[float, dict[str, Tensor]] | None = None
     for _ in range(restarts):
         _assign(model, whole, slice(None))
+        if driven is not None:
+            _assign(model, {"control": driven}, slice(None))
         noise = torch.randn(model.matrices.shape, generator=generator, dtype=x.dtype)
         model.matrices.add_(spread * noise / d**0.5)
         before = None
         for _ in range(200):
-            modes = model.modes(x, x_next)
+            modes = model.modes(x, x_next, u)
             if before is not None and torch.equal(modes, before):
                 break
             before = modes
+            # B is shared by the modes: they are fitted to what it leaves, then it to what they do.
+            left = x_next if u is None else x_next - u @ _control(model).T
             for k in range(K):
                 mine = modes == k
                 if int(mine.sum()) > d + 1:
-                    fit = _least_squares(x[mine], x_next[mine], None, model.bias is not None)
+                    fit = _least_squares(x[mine], left[mine], None, model.bias is not None)
                     _assign(model, fit, k)
-        error = float((model.advance(x, model.modes(x, x_next)) - x_next).square().mean())
+            if u is not None:
+                rest = x_next - (model.advance(x, modes, u) - u @ _control(model).T)
+                fit = _least_squares(u, rest, None, False)
+                _assign(model, {"control": fit["matrix"]}, slice(None))
+        error = float((model.advance(x, model.modes(x, x_next, u), u) - x_next).square().mean())
         if best is None or error < best[0]:
             best = error, {k: v.clone() for k, v in model.state_dict().items()}
     assert best is not None
     model.load_state_dict(best[1])
     return model
+
+
+def _control(model: SwitchingLinear) -> Tensor:
+    assert model.control is not None
+    return model.control
 
 
 def _least_squares(x: Tensor, x_next: Tensor, u: Tensor | None, bias: bool) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dynacl import metrics
@@ -25,6 +26,8 @@ def evaluate(
 
     post_hoc: judge dynamics fitted to the recovered latents afterwards instead of the model's own.
     """
+    check_is_fitted(model, "encoder_")
+    series = model._driven(series)
     if series.truth is None:
         raise InputError("data: carries no true latents to compare with")
     if post_hoc is not None and post_hoc not in POST_HOC:
@@ -88,9 +91,9 @@ def _dynamics_metrics(
         told = _stepper(true, x, series, 1, series.truth.modes)
     found = {}
     for n in (1, 10):
-        if series.lengths.max() <= n * offset:
-            continue
         starts = series.steps(n * offset, allow_short=True)
+        if len(starts) < 2:  # no R² of a single row
+            continue
         for step, suffix in ((single, ""), (told, "_true_modes")):
             if step is not None:
                 score, control = metrics.dyn_r2(

@@ -6,12 +6,14 @@ A file is written beside its place and renamed into it, so a crash leaves the ol
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -31,12 +33,8 @@ FORMAT = 1
 def save_model(model: DCL, folder: str | os.PathLike[str]) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    parameters = {
-        k: v if not isinstance(v, nn.Module) else None for k, v in model.get_params().items()
-    }
+    parameters = {k: _plain(v) for k, v in model.get_params().items()}
     custom = [k for k in ("encoder", "dynamics") if isinstance(getattr(model, k), nn.Module)]
-    seed = parameters["random_state"]
-    parameters["random_state"] = int(seed) if isinstance(seed, int) else None
     config = {
         "format": FORMAT,
         "dynacl": __version__,
@@ -74,13 +72,13 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
         missing = wanted - set(config)
     except (json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
         raise InputError(f"{folder / 'config.json'}: is not valid JSON: {error}") from error
-    if missing:
-        raise InputError(f"{folder / 'config.json'}: lacks {', '.join(sorted(missing))}")
     if config.get("format") != FORMAT:
         raise InputError(
             f"{folder}: was saved in format {config.get('format')} by dynacl "
             f"{config.get('dynacl')}; this is dynacl {__version__}, which reads format {FORMAT}"
         )
+    if missing:
+        raise InputError(f"{folder / 'config.json'}: lacks {', '.join(sorted(missing))}")
     return config, read_tensors(folder / "model.safetensors")[0]
 
 
@@ -156,6 +154,23 @@ def write(path: Path, content: bytes) -> None:
     beside = path.with_name(path.name + f".{os.getpid()}.tmp")
     beside.write_bytes(content)
     os.replace(beside, path)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON holds it; modules and random states are not kept."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, str | int | float | bool | None) else None
+
+
+def to_json(found: Any, **how: Any) -> str:
+    """JSON has no infinity: a roll-out that diverged (R² of −inf) is null there."""
+    return json.dumps(_finite(found), allow_nan=False, **how)
+
+
+def _finite(found: Any) -> Any:
+    if isinstance(found, Mapping):
+        return {k: _finite(v) for k, v in found.items()}
+    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 def _prefixed(name: str, module: nn.Module) -> dict[str, Tensor]:
