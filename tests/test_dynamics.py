@@ -44,7 +44,7 @@ def test_training_weights_are_the_papers_gumbel_softmax():
     x, following = torch.randn(6, 2), torch.randn(6, 2)
     model.generator = torch.Generator().manual_seed(3)
     mine = model(x, following)
-    gumbel = -torch.empty(6, 2).exponential_(generator=torch.Generator().manual_seed(3)).log()
+    gumbel = -torch.log(-torch.log(torch.rand(6, 2, generator=torch.Generator().manual_seed(3))))
     for i in range(6):
         predictions = [W @ x[i] for W in model.matrices]
         errors = torch.stack([(p - following[i]).square().sum() for p in predictions])
@@ -52,11 +52,14 @@ def test_training_weights_are_the_papers_gumbel_softmax():
         torch.testing.assert_close(mine[i], z[0] * predictions[0] + z[1] * predictions[1])
 
 
-def test_gumbel_noise_has_the_gumbel_distribution():
-    g = torch.Generator().manual_seed(0)
-    gumbel = -torch.empty(200_000).exponential_(generator=g).log()
-    assert gumbel.mean().item() == pytest.approx(0.5772, abs=0.01)
-    assert gumbel.var().item() == pytest.approx(np.pi**2 / 6, abs=0.02)
+def test_mean_logits_are_d_times_sharper_than_the_text():
+    x, following = torch.randn(6, 2), torch.randn(6, 2)
+    model = bank(TURN, STRETCH).train()
+    model.logits, model.generator = "mean", torch.Generator().manual_seed(3)
+    errors = (model.bank(x) - following[:, None]).square().sum(-1)
+    gumbel = -torch.log(-torch.log(torch.rand(6, 2, generator=torch.Generator().manual_seed(3))))
+    z = torch.softmax(2 / errors + gumbel, dim=-1)
+    torch.testing.assert_close(model(x, following), (z[:, :, None] * model.bank(x)).sum(1))
 
 
 def test_relative_logits_do_not_depend_on_the_embedding_scale():

@@ -154,6 +154,7 @@ def test_partial_fit_continues_and_uses_the_new_data(data):
     assert not torch.equal(model.encoder_.layers[0].weight, same.encoder_.layers[0].weight)
     assert not torch.equal(other.encoder_.layers[0].weight, same.encoder_.layers[0].weight)
     assert torch.equal(other.encoder_.shift, model.encoder_.shift)
+    assert torch.equal(other.encoder_.whiten, model.encoder_.whiten)
 
 
 def test_partial_fit_starts_a_model_that_is_not_fitted(data):

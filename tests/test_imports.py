@@ -10,7 +10,7 @@ import dynacl
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
     {"_version", "data", "progress"},
-    {"encoders", "dynamics", "objective", "metrics"},
+    {"encoders", "dynamics", "objective", "optimizers", "metrics"},
     {"simulate"},
     {"training"},
     {"persistence"},

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from dynacl import DCL, TimeSeries, info_nce, simulate
-from dynacl.dynamics import SwitchingLinear
+from dynacl.dynamics import SwitchingLinear, advance_in_training
+from dynacl.optimizers import SOAP
 from dynacl.persistence import load_checkpoint, save_checkpoint
 from dynacl.training import PROTOCOLS, Run, TrainingError, training_step
 
@@ -120,7 +121,7 @@ def test_paper_protocols_train_as_the_paper_did(
     (adam,) = model.run_.optimizers
     assert type(adam) is torch.optim.Adam
     assert [g["lr"] for g in adam.param_groups] == [rate, dynamics_rate]
-    assert torch.equal(model.encoder_.shift, torch.zeros(8))
+    assert model.encoder_.whiten is None
 
 
 def test_same_seed_gives_the_same_weights_and_another_seed_does_not(data):
@@ -244,12 +245,80 @@ def test_run_hands_its_generator_to_the_dynamics():
     assert dynamics.generator is generator
 
 
-def test_standardised_input_has_mean_0_and_variance_1(data):
+def test_standardised_input_has_mean_0_and_unit_covariance(data):
     model = small(standardize=True, max_iter=1).fit(data)
     y = torch.from_numpy(data.observations)
-    z = (y - model.encoder_.shift) * model.encoder_.scale
-    torch.testing.assert_close(z.mean(0), torch.zeros(8), atol=1e-4, rtol=0)
-    torch.testing.assert_close(z.std(0), torch.ones(8), atol=1e-3, rtol=0)
+    z = (y - model.encoder_.shift) @ model.encoder_.whiten
+    assert z.shape[1] == 3  # 8 observed dimensions hold 3 latent ones, the rest is nothing
+    torch.testing.assert_close(z.mean(0), torch.zeros(3), atol=1e-3, rtol=0)
+    torch.testing.assert_close(torch.cov(z.T), torch.eye(3), atol=1e-2, rtol=0)
+
+
+def test_many_rows_are_encoded_in_chunks_to_the_same_step(data, monkeypatch):
+    whole = small(n_negatives=200, max_iter=3).fit(data)
+    monkeypatch.setattr("dynacl.training.CHUNK", 50)
+    parts = small(n_negatives=200, max_iter=3).fit(data)
+    for a, b in zip(weights(whole), weights(parts), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_horizon_rolls_the_dynamics_on_in_one_mode(data, monkeypatch):
+    captured = {}
+
+    def capture(dynamics, x, x_next, controls):
+        captured.update(x=x, x_next=x_next, n=len(controls))
+        return advance_in_training(dynamics, x, x_next, controls)
+
+    monkeypatch.setattr("dynacl.training.advance_in_training", capture)
+    model = small(max_iter=1).fit(data)
+    assert captured["n"] == model.settings_.horizon == 4
+    x, x_next = captured["x"].detach(), captured["x_next"].detach()
+    W = torch.linalg.matrix_power(model.dynamics_.matrices.detach(), 4)
+    ends = torch.stack([x @ w.T for w in W], dim=1)
+    nearest = (ends - x_next[:, None]).square().sum(-1).argmin(-1)
+    rolled = model.dynamics_.eval().rollout(x, x_next, [None] * 4)
+    torch.testing.assert_close(rolled, ends[torch.arange(len(x)), nearest])
+
+
+def test_baseline_and_paper_protocols_contrast_one_step(data):
+    assert small(dynamics="identity", max_iter=1).fit(data).settings_.horizon == 1
+    paper = small(protocol="paper-slds", n_negatives=8, max_iter=1).fit(data)
+    assert paper.settings_.horizon == 1
+
+
+def test_horizon_fits_into_the_shortest_trial():
+    y = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+    model = DCL(2, max_iter=2, random_state=0).fit([y[:3], y[3:]])
+    assert model.settings_.horizon == 2
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (5, 7)])
+def test_soap_minimises_an_ill_conditioned_quadratic_faster_than_adam(shape):
+    """‖M W N − target‖² with condition number 100 on both sides: what the eigenbases are for."""
+    g = torch.Generator().manual_seed(0)
+    M, N = (
+        torch.linalg.qr(torch.randn(n, n, generator=g))[0]
+        @ torch.diag(torch.logspace(0, -2, n))
+        @ torch.linalg.qr(torch.randn(n, n, generator=g))[0]
+        for n in shape
+    )
+    target = M @ torch.randn(shape, generator=g) @ N
+    losses = {}
+    for kind in (SOAP, torch.optim.Adam):
+        W = torch.zeros(shape, requires_grad=True)
+        best = []
+        for lr in (0.003, 0.01, 0.03, 0.1):
+            W.data.zero_()
+            optimizer = kind([W], lr=lr)
+            for i in range(300):
+                optimizer.param_groups[0]["lr"] = lr * (1 - i / 300)
+                optimizer.zero_grad()
+                loss = (M @ W @ N - target).square().sum()
+                loss.backward()
+                optimizer.step()
+            best.append(loss.item())
+        losses[kind] = min(best)
+    assert losses[SOAP] < 0.5 * losses[torch.optim.Adam]
 
 
 def test_constant_feature_does_not_break_standardisation():

@@ -22,6 +22,7 @@ from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries, write_npz
 from dynacl.estimator import DCL, DYNAMICS
 from dynacl.evaluation import POST_HOC, evaluate
+from dynacl.simulate.systems import CONTROLS
 from dynacl.training import PROTOCOLS, Record, Run, TrainingError
 
 RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
@@ -61,7 +62,7 @@ def run_simulate(o: argparse.Namespace) -> None:
     else:
         simulator, _ = simulate.PRESETS[o.system]
         accepted = set(inspect.signature(simulator).parameters) | {
-            "trials", "steps", "mixing", "layers", "observed", "observation_noise"
+            "trials", "steps", "mixing", "layers", "observed", "rank", "observation_noise"
         }  # fmt: skip
         wanted = {k: getattr(o, k) for k in ("trials", "steps", *SYSTEM_OPTIONS)}
         chosen = {k: v for k, v in wanted.items() if v is not None}
@@ -184,11 +185,13 @@ SYSTEM_OPTIONS: dict[str, dict[str, Any]] = {
     "angle": {"type": float, "help": "rotation angle in degrees (lds: ±, slds: at most)"},
     "modes": {"type": int, "help": "number of modes (slds)"},
     "switch_probability": {"type": float, "help": "a step, for each other mode (slds)"},
+    "control": {"choices": CONTROLS, "help": "control input (control-…)"},
     "dt": {"type": float, "help": "step size (lorenz)"},
     "start": {"type": float, "nargs": 3, "help": "starting point (lorenz)"},
     "mixing": {"choices": ("mlp", "linear", "none"), "help": "from latents to observations"},
     "layers": {"type": int, "help": "layers of the mixing MLP"},
     "observed": {"type": int, "help": "observed dimensions"},
+    "rank": {"type": int, "help": "rank of a mixing that is not injective"},
     "observation_noise": {"type": float, "help": "standard deviation of noise on observations"},
 }
 

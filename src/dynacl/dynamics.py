@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from dynacl.data import InputError
 
-LOGITS = ("reciprocal", "relative")
+LOGITS = ("reciprocal", "mean", "relative")
 
 
 class Identity(nn.Module):
@@ -45,9 +45,9 @@ class SwitchingLinear(nn.Module):
     In training the choice is soft: weights softmax((1 / (e_k + eps) + Gumbel) / τ) over the errors
     e_k = ‖W_k x − x_next‖². At inference it is the hard argmin, without noise.
 
-    logits="relative" divides e_k by the smallest error of the row first: the choice then no longer
-    depends on the scale of the embedding, which at the theoretical optimum makes the paper's
-    1 / e_k small beside the Gumbel noise.
+    logits: "reciprocal" is the paper's text, "mean" its published code, which averages the squared
+    error over the d dimensions and so makes the choice d times sharper; "relative" divides by the
+    smallest error of the row and does not depend on the embedding's scale (docs/log.md compares).
     """
 
     eps = 1e-16
@@ -92,15 +92,27 @@ class SwitchingLinear(nn.Module):
     def forward(self, x: Tensor, x_next: Tensor | None = None, u: Tensor | None = None) -> Tensor:
         if x_next is None:
             raise ValueError("a switching model infers its mode from x_next; use advance(x, modes)")
-        bank = self.bank(x, u)
+        return self.choose(self.bank(x, u), x_next)
+
+    def rollout(self, x: Tensor, x_next: Tensor, controls: list[Tensor | None]) -> Tensor:
+        """Several steps in one mode, the one whose end is nearest to x_next."""
+        bank = self.bank(x, controls[0])
+        for u in controls[1:]:
+            bank = torch.einsum("nkj,kij->nki", bank, self.matrices)
+            bank = self._shifted(bank, u)
+        return self.choose(bank, x_next)
+
+    def choose(self, bank: Tensor, x_next: Tensor) -> Tensor:
+        """The prediction of the mode that fits x_next: hard at inference, soft in training."""
         errors = (bank - x_next[:, None]).square().sum(-1)
         if self.hard or not self.training:
-            return bank[torch.arange(len(x), device=x.device), errors.argmin(-1)]
+            return bank[torch.arange(len(bank), device=bank.device), errors.argmin(-1)]
+        if self.logits == "mean":
+            errors = errors / bank.shape[-1]
         if self.logits == "relative":
             errors = errors / (errors.detach().amin(-1, keepdim=True) + self.eps)
-        gumbel = (
-            -torch.empty_like(errors, device="cpu").exponential_(generator=self.generator).log()
-        )
+        uniform = torch.rand(errors.shape, generator=self.generator, dtype=errors.dtype)
+        gumbel = -torch.log(-torch.log(uniform.clamp_(1e-12, 1 - 1e-7)))
         weights = torch.softmax(
             (1 / (errors + self.eps) + gumbel.to(errors.device)) / self.temperature, dim=-1
         )
@@ -109,6 +121,9 @@ class SwitchingLinear(nn.Module):
     def bank(self, x: Tensor, u: Tensor | None = None) -> Tensor:
         """Every mode's prediction, (n, K, d)."""
         bank = (x @ self.matrices.flatten(0, 1).T).view(len(x), *self.matrices.shape[:2])
+        return self._shifted(bank, u)
+
+    def _shifted(self, bank: Tensor, u: Tensor | None) -> Tensor:
         if self.bias is not None:
             bank = bank + self.bias
         return _driven(bank, self.control, None if u is None else u[:, None])
@@ -165,9 +180,26 @@ def Truth(system: Mapping[str, Any]) -> nn.Module:
         model.matrices.data = torch.as_tensor(np.array(system["matrices"]), dtype=torch.float32)
         model.hard = True
     else:
-        model = Linear(len(system["matrix"]))
+        control = system.get("control")
+        model = Linear(len(system["matrix"]), n_controls=0 if control is None else control.shape[1])
         model.matrix.data = torch.as_tensor(np.array(system["matrix"]), dtype=torch.float32)
+        if model.control is not None:
+            model.control.data = torch.as_tensor(np.array(control), dtype=torch.float32)
     return model.requires_grad_(False)
+
+
+def advance_in_training(
+    dynamics: nn.Module, x: Tensor, x_next: Tensor, controls: list[Tensor | None]
+) -> Tensor:
+    """As many steps as there are controls, to where x_next should be."""
+    if len(controls) == 1:
+        predicted: Tensor = dynamics(x, x_next, controls[0])
+        return predicted
+    if isinstance(dynamics, SwitchingLinear):
+        return dynamics.rollout(x, x_next, controls)
+    for u in controls:
+        x = dynamics(x, None, u)
+    return x
 
 
 def fit_post_hoc(

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from dynacl import persistence
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.dynamics import Identity, Linear, SwitchingLinear, Truth
-from dynacl.encoders import MLP
+from dynacl.encoders import MLP, whitening
 from dynacl.objective import reference
 from dynacl.training import PROTOCOLS, Callback, Run, Settings, train
 
@@ -254,7 +254,11 @@ class DCL(TransformerMixin, BaseEstimator):
             model.dynamics = dynamics
         model.system_ = config["system"]
         generator = torch.Generator().manual_seed(0)
-        parts = model._build(config["n_features"], config["n_controls"], settings, generator)
+        shift, whiten = weights.get("encoder.shift"), weights.get("encoder.whiten")
+        whitened = None if shift is None or whiten is None else (shift, whiten)
+        parts = model._build(
+            config["n_features"], config["n_controls"], settings, generator, whitened
+        )
         for name, part in zip(("encoder", "dynamics"), parts, strict=True):
             persistence.load_weights(part, weights, name)
         model.run_ = Run(parts[0], parts[1], settings, generator)
@@ -310,7 +314,12 @@ class DCL(TransformerMixin, BaseEstimator):
         if self.n_negatives is not None:
             n = None if self.n_negatives == "batch" else int(self.n_negatives)
             settings = replace(settings, n_negatives=n)
-        pairs = len(series.steps(settings.time_offset))
+        if self.protocol == "default":
+            # Several steps only where the model says what they are, and trials have the room.
+            stepping = isinstance(self.dynamics, str) and self.dynamics != "identity"
+            room = max(1, (int(series.lengths.min()) - 1) // settings.time_offset)
+            settings = replace(settings, horizon=min(settings.horizon, room) if stepping else 1)
+        pairs = len(series.steps(settings.time_offset * settings.horizon))
         if self.batch_size is None and self.protocol == "default":
             settings = replace(settings, batch_size=max(2, min(settings.batch_size, pairs)))
         if settings.n_negatives is None and settings.batch_size == 1:
@@ -342,7 +351,12 @@ class DCL(TransformerMixin, BaseEstimator):
             raise InputError(f"encoder: got {type(self.encoder).__name__}; wanted an nn.Module")
 
     def _build(
-        self, n_features: int, n_controls: int, settings: Settings, generator: torch.Generator
+        self,
+        n_features: int,
+        n_controls: int,
+        settings: Settings,
+        generator: torch.Generator,
+        whitened: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[nn.Module, nn.Module]:
         d = int(self.n_components)
         dynamics: nn.Module
@@ -365,7 +379,9 @@ class DCL(TransformerMixin, BaseEstimator):
                 spread=settings.switching_spread,
                 generator=generator,
             )
-        encoder = copy.deepcopy(self.encoder) or MLP(n_features, d, generator=generator)
+        encoder = copy.deepcopy(self.encoder) or MLP(
+            n_features, d, whitening=whitened, gain=settings.input_gain, generator=generator
+        )
         device = _device(self.device)
         return encoder.to(device), dynamics.to(device)
 
@@ -376,11 +392,12 @@ class DCL(TransformerMixin, BaseEstimator):
         except ValueError as error:
             raise InputError(f"random_state: {error}") from error
         generator = torch.Generator().manual_seed(seed)
-        encoder, dynamics = self._build(series.n_features, series.n_controls, settings, generator)
-        if settings.standardize and isinstance(encoder, MLP):
-            spread = series.observations.std(0, dtype=np.float64)
-            encoder.shift.copy_(torch.from_numpy(series.observations.mean(0, dtype=np.float64)))
-            encoder.scale.copy_(torch.from_numpy(1 / np.where(spread > 0, spread, 1)))
+        whitened = None
+        if settings.standardize and self.encoder is None:
+            whitened = whitening(series.observations)
+        encoder, dynamics = self._build(
+            series.n_features, series.n_controls, settings, generator, whitened
+        )
         return Run(encoder, dynamics, settings, generator)
 
     def _train(self, series: TimeSeries, callback: Callback | None, until: int) -> DCL:

@@ -130,7 +130,8 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
         for key, value in tensors.items():
             if key.startswith(f"optimizer.{i}."):
                 _, _, j, name = key.split(".", 3)
-                state.setdefault(int(j), {})[name] = value
+                # A copy lies aligned in memory, as the original did: products round alike.
+                state.setdefault(int(j), {})[name] = value.clone()
         groups = optimizer.state_dict()["param_groups"]
         optimizer.load_state_dict({"state": state, "param_groups": groups})
     run.generator.set_state(tensors["generator"])

@@ -18,10 +18,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from dynacl.data import TimeSeries
+from dynacl.dynamics import advance_in_training
 from dynacl.objective import Loss, info_nce
+from dynacl.optimizers import SOAP
 from dynacl.progress import Progress
+
+CHUNK = 8192  # rows that are encoded in one go
 
 Record = dict[str, float]
 Callback = Callable[["Run", Record], bool | None]
@@ -29,28 +34,37 @@ Callback = Callable[["Run", Record], bool | None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train. n_negatives=None: the batch itself is the sample of negatives."""
+    """How to train.
 
-    batch_size: int = 2048
+    n_negatives=None: the batch itself is the sample of negatives.
+    horizon: steps of the dynamics from a reference to its positive, all in one mode. A smooth error
+    e(x) of the encoder enters a one-step contrast as A e(x) − e(A x), which nearly cancels where a
+    step is short; over several steps it does not (docs/log.md).
+    """
+
+    batch_size: int = 1024
     n_negatives: int | None = None
-    max_iter: int = 4000
-    learning_rate: float = 3e-3
+    max_iter: int = 7000
+    learning_rate: float = 3e-2
     dynamics_learning_rate: float = 1e-2
-    optimizer: str = "muon"
+    optimizer: str = "soap"
     schedule: str = "cosine"
     standardize: bool = True
     time_offset: int = 1
+    horizon: int = 4
     temperature: float = 1.0
-    switching_logits: str = "relative"
-    switching_spread: float = 0.01
+    input_gain: float = 3.0
+    switching_logits: str = "mean"
+    switching_spread: float = 0.0
 
 
 _PAPER = Settings(
     optimizer="adam",
     schedule="constant",
     standardize=False,
+    horizon=1,
+    input_gain=1.0,
     switching_logits="reciprocal",
-    switching_spread=0.0,
 )
 
 
@@ -123,7 +137,7 @@ def train(
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
     device = next(run.encoder.parameters()).device
-    y, u, t = tensors(series, settings.time_offset)
+    y, u, t = tensors(series, settings)
     run.encoder.train()
     run.dynamics.train()
     run.interrupted = False
@@ -181,9 +195,10 @@ def training_step(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: 
     t = steps[torch.randint(len(steps), (B,), generator=run.generator)]
     m = torch.randint(len(y), (s.n_negatives or 0,), generator=run.generator)
 
-    x = run.encoder(y[torch.cat([t, t + s.time_offset, m])].to(device))  # each row once
+    x = encode(run.encoder, y, torch.cat([t, t + s.horizon * s.time_offset, m]), device)
     now, following, negatives = x[:B], x[B : 2 * B], x[2 * B :]
-    predicted = run.dynamics(now, following, None if u is None else u[t].to(device))
+    drive = [None if u is None else u[t + i * s.time_offset].to(device) for i in range(s.horizon)]
+    predicted = advance_in_training(run.dynamics, now, following, drive)
     skip = None
     if s.n_negatives is None:  # the batch is the sample: each row leaves out its own pair
         own = torch.arange(B, device=device)
@@ -198,10 +213,29 @@ def training_step(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: 
     return Loss(*(part.detach() for part in loss))
 
 
-def tensors(series: TimeSeries, offset: int) -> tuple[Tensor, Tensor | None, Tensor]:
+def encode(encoder: nn.Module, y: Tensor, rows: Tensor, device: Any) -> Tensor:
+    """Latents of these rows, each encoded once. Many rows go in chunks that stay in cache and are
+    encoded again in the backward pass: more arithmetic, but less memory traffic and less time."""
+
+    def chunk(part: Tensor) -> Tensor:
+        x: Tensor = encoder(y[part].to(device))
+        return x
+
+    if len(rows) <= CHUNK:
+        return chunk(rows)
+    return torch.cat(
+        [
+            checkpoint(chunk, part, use_reentrant=False, preserve_rng_state=False)
+            for part in torch.split(rows, CHUNK)
+        ]
+    )
+
+
+def tensors(series: TimeSeries, settings: Settings) -> tuple[Tensor, Tensor | None, Tensor]:
     """Observations, control and valid reference steps as tensors that share the arrays' memory."""
     control = None if series.control is None else _shared(series.control)
-    return _shared(series.observations), control, torch.from_numpy(series.steps(offset))
+    steps = series.steps(settings.time_offset * settings.horizon)
+    return _shared(series.observations), control, torch.from_numpy(steps)
 
 
 def _shared(array: Any) -> Tensor:
@@ -216,15 +250,19 @@ def _shared(array: Any) -> Tensor:
 
 
 def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
-    """Adam with one rate for the encoder and one for the dynamics; "muon" moves the encoder's
-    hidden matrices by orthogonalised momentum instead."""
+    """Adam with one rate for the encoder and one for the dynamics; or SOAP for the encoder."""
     s = run.settings
     encoder = [p for p in run.encoder.parameters() if p.requires_grad]
     dynamics = [p for p in run.dynamics.parameters() if p.requires_grad]
-    groups = [{"params": encoder, "lr": s.learning_rate}]
+    optimizers: list[torch.optim.Optimizer] = []
+    if s.optimizer == "soap":
+        optimizers.append(SOAP(encoder, lr=s.learning_rate))
+        encoder = []
+    groups = [{"params": encoder, "lr": s.learning_rate}] if encoder else []
     if dynamics:
         groups.append({"params": dynamics, "lr": s.dynamics_learning_rate})
-    optimizers: list[torch.optim.Optimizer] = [torch.optim.Adam(groups)]
+    if groups:
+        optimizers.append(torch.optim.Adam(groups, fused=s.optimizer == "soap"))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["peak"] = group["lr"]

@@ -38,11 +38,8 @@ _SOURCE = Path(__file__).with_name("kernel.c")
 # Not -ffast-math: skipped pairs and NaN need IEEE rules, and the kernel relies on exact rounding.
 _FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"]
 _FLAGS += ["-fPIC", "-shared"]
-_TUNING: tuple[list[str], ...] = (
-    ["-march=native"],
-    ["-mcpu=native"],
-    [],
-)  # the first that the compiler understands
+# The first that the compiler understands.
+_TUNING: tuple[list[str], ...] = (["-march=native"], ["-mcpu=native"], [])
 
 
 def available() -> bool:

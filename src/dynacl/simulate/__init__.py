@@ -4,11 +4,24 @@ from dynacl.simulate.systems import (
     LORENZ_STARTS,
     PRESETS,
     again,
+    controlled,
     identity,
     lds,
     lorenz,
     preset,
     slds,
+    sphere,
 )
 
-__all__ = ["LORENZ_STARTS", "PRESETS", "again", "identity", "lds", "lorenz", "preset", "slds"]
+__all__ = [
+    "LORENZ_STARTS",
+    "PRESETS",
+    "again",
+    "controlled",
+    "identity",
+    "lds",
+    "lorenz",
+    "preset",
+    "slds",
+    "sphere",
+]

@@ -1,7 +1,8 @@
 """Injective mixing g: latents (T, d) to observations (T, D), as a flat dict of arrays.
 
 L square layers with a bounded condition number, leaky ReLU between them and none after the last,
-then a linear map to D dimensions (paper, "Data generation").
+then a linear map to D dimensions (paper, "Data generation"). With a rank r < d, latents are first
+projected to r dimensions, and g is no longer injective (paper, "Non-Injective Mixing Functions").
 """
 
 from __future__ import annotations
@@ -17,24 +18,36 @@ SLOPE = 0.2  # of the leaky ReLU; injective as long as it is not 0
 
 
 def draw_mixing(
-    d: int, kind: str, layers: int, observed: int, rng: np.random.Generator
+    d: int,
+    kind: str,
+    layers: int,
+    observed: int,
+    rng: np.random.Generator,
+    rank: int | None = None,
 ) -> dict[str, Array]:
     if kind not in KINDS:
         raise InputError(f"mixing: got {kind!r}; wanted one of {', '.join(KINDS)}")
     for name, value in (("layers", layers), ("observed", observed)):
         if not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name}: got {value!r}; wanted a whole number of at least 1")
+    if rank is not None and not (isinstance(rank, int) and 1 <= rank <= d):
+        raise InputError(f"rank: got {rank!r}; wanted a whole number from 1 to {d}")
     if kind == "none":
+        if rank is not None:
+            raise InputError(f'rank: got {rank}, but mixing="none" mixes nothing')
         return {}
     if observed < d:
         raise InputError(
             f"observed: got {observed} dimensions for {d} latents; an injective mixing needs "
             "at least as many"
         )
-    output = _unit_columns(rng.uniform(-1, 1, (observed, d)))
-    if kind == "linear":
-        return {"mixing.output": output}
-    return {"mixing.layers": _well_conditioned(d, layers, rng), "mixing.output": output}
+    r = d if rank is None else rank
+    mixing = {"mixing.output": _unit_columns(rng.uniform(-1, 1, (observed, r)))}
+    if kind == "mlp":
+        mixing["mixing.layers"] = _well_conditioned(r, layers, rng)
+    if rank is not None:
+        mixing["mixing.input"] = _unit_columns(rng.uniform(-1, 1, (d, r))).T
+    return mixing
 
 
 def mix(latents: Array, system: Mapping[str, Array]) -> Floats:
@@ -42,11 +55,13 @@ def mix(latents: Array, system: Mapping[str, Array]) -> Floats:
     if "mixing.output" not in system:
         return np.ascontiguousarray(latents, dtype=np.float32)
     output = system["mixing.output"].T
-    layers = system.get("mixing.layers", np.empty((0, *latents.shape[1:] * 2)))
+    layers = system.get("mixing.layers", ())
     y = np.empty((len(latents), output.shape[1]), dtype=np.float32)
     rows = 1 << 16
     for start in range(0, len(latents), rows):
         x = np.asarray(latents[start : start + rows], dtype=np.float64)
+        if "mixing.input" in system:
+            x = x @ system["mixing.input"].T
         for i, weight in enumerate(layers):
             x = x @ weight.T
             if i < len(layers) - 1:

@@ -1,4 +1,4 @@
-"""The paper's systems: identity, LDS, SLDS and Lorenz.
+"""The paper's systems: identity, LDS (free, driven, on the sphere), SLDS and Lorenz.
 
 A system is a flat dict of arrays. A simulator makes one and draws trials from it; `again` draws
 new trials of the same system and mixing (test data). The defaults are the paper's settings.
@@ -11,12 +11,14 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.stats import vonmises_fisher
 
 from dynacl.data import Array, InputError, TimeSeries, Truth
 from dynacl.simulate.mixing import draw_mixing, mix
 
 # Starting points of the paper's five Lorenz data sets.
 LORENZ_STARTS = ((0, 1, 0), (1, 0, 0), (2, 2, 2), (0, 0, 1), (3, 3, 3))
+CONTROLS = ("none", "step", "lds")
 LORENZ = {"sigma": 10.0, "beta": 8 / 3, "rho": 28.0}
 
 
@@ -34,6 +36,45 @@ def lds(
     """x' = A x + ε, A the product over all planes of rotations by ± angle (degrees)."""
     A = rotation(d, _finite("angle", angle) * rng.choice([-1.0, 1.0], _planes(d)))
     return _simulate({"kind": "lds", "matrix": A}, noise, rng, **shared)
+
+
+def controlled(
+    *,
+    rng: np.random.Generator,
+    d: int = 5,
+    angle: float = 10.0,
+    control: str = "step",
+    noise: Any = 1e-3,
+    **shared: Any,
+) -> TimeSeries:
+    """x' = A x + B u + ε with angles uniform in [0, angle] degrees and B ~ N(0.01, variance 0.01).
+
+    control: "step" (one dimension), "lds" (d dimensions, a system of the same kind) or "none".
+    """
+    if control not in CONTROLS:
+        raise InputError(f"control: got {control!r}; wanted one of {', '.join(CONTROLS)}")
+    _finite("angle", angle)
+    system: dict[str, Any] = {
+        "kind": "lds",
+        "matrix": rotation(d, rng.uniform(0, angle, _planes(d))),
+    }
+    if control != "none":
+        d_u = 1 if control == "step" else d
+        system |= {"control_kind": control, "control": rng.normal(0.01, 0.1, (d, d_u))}
+    if control == "lds":
+        system["control_matrix"] = rotation(d, rng.uniform(0, angle, _planes(d)))
+    return _simulate(system, noise, rng, **shared)
+
+
+def sphere(
+    *, rng: np.random.Generator, d: int = 3, angle: float = 5.0, noise: float = 0.01, **shared: Any
+) -> TimeSeries:
+    """x' ~ vMF(A x, κ) on the unit sphere, κ = 1 / noise²; A as for `lds`."""
+    _whole("d", d, 2)
+    if not (np.ndim(noise) == 0 and _finite("noise", noise) > 0):
+        raise InputError(f"noise: got {noise!r}; wanted one positive number on the sphere")
+    A = rotation(d, _finite("angle", angle) * rng.choice([-1.0, 1.0], _planes(d)))
+    return _simulate({"kind": "sphere", "matrix": A}, noise, rng, **shared)
 
 
 def slds(
@@ -93,6 +134,10 @@ PRESETS: dict[str, tuple[Callable[..., TimeSeries], dict[str, Any]]] = {
     "slds": (slds, {}),
     "lorenz": (lorenz, {}),
     "lorenz-small-dt": (lorenz, {"dt": 0.0005, "noise": 0.1}),
+    "control-none": (controlled, {"control": "none"}),
+    "control-step": (controlled, {}),
+    "control-lds": (controlled, {"control": "lds"}),
+    "sphere": (sphere, {}),
 }
 
 
@@ -138,6 +183,9 @@ def draw(
     kind = str(system["kind"])
     d = len(system["noise"])
     noise = rng.standard_normal((steps, trials, d)) @ system["noise"].T
+    control = _draw_control(system, trials, steps, rng) if "control" in system else None
+    if control is not None:
+        noise += control @ system["control"].T  # B u enters where the noise does
     modes = None
     if kind == "lorenz":
         x0 = rng.standard_normal((trials, d)) if start is None else np.tile(start, (trials, 1))
@@ -146,7 +194,9 @@ def draw(
     else:
         x0 = rng.standard_normal((trials, d))
         x0 /= np.linalg.norm(x0, axis=1, keepdims=True)
-        if kind == "slds":
+        if kind == "sphere":
+            latents = _roll_sphere(system, x0, steps, rng)
+        elif kind == "slds":
             modes = _mode_sequences(system, trials, steps, rng)
             latents = _roll_switching(system["matrices"], modes, x0, noise)
             modes[:, -1] = -1
@@ -164,7 +214,10 @@ def draw(
     if nu:
         y += nu * rng.standard_normal(y.shape, dtype=np.float32)
     truth = Truth(latents.astype(np.float32), None if modes is None else modes.ravel(), system)
-    return TimeSeries(y, np.arange(0, trials * steps + 1, steps, dtype=np.int64), truth=truth)
+    bounds = np.arange(0, trials * steps + 1, steps, dtype=np.int64)
+    if control is not None:
+        control = control.transpose(1, 0, 2).reshape(trials * steps, -1).astype(np.float32)
+    return TimeSeries(y, bounds, control, truth)
 
 
 def rotation(d: int, angles: Array) -> Array:
@@ -188,6 +241,7 @@ def _simulate(
     mixing: str = "mlp",
     layers: int = 4,
     observed: int = 50,
+    rank: int | None = None,
     observation_noise: float = 0.0,
 ) -> TimeSeries:
     """Complete a system with its noise and mixing, and draw from it."""
@@ -195,7 +249,7 @@ def _simulate(
         raise InputError(f"observation_noise: got {observation_noise}; wanted at least 0")
     d = next((system[k].shape[-1] for k in ("matrix", "matrices") if k in system), 3)
     system = system | {"noise": _noise_root(noise, d), "observation_noise": observation_noise}
-    system |= draw_mixing(d, mixing, layers, observed, rng)
+    system |= draw_mixing(d, mixing, layers, observed, rng, rank)
     return draw({k: np.asarray(v) for k, v in system.items()}, trials, steps, rng, start)
 
 
@@ -244,6 +298,48 @@ def _mode_sequences(
         modes = leaves * rng.integers(1, K, (trials, steps))
         modes[:, 0] = rng.integers(0, K, trials)
     return np.cumsum(modes, axis=1) % K
+
+
+def _draw_control(
+    system: Mapping[str, Array], trials: int, steps: int, rng: np.random.Generator
+) -> Array:
+    """u of all trials, (steps, trials, d_u), new for each trial.
+
+    "step": −a before T1, 0 for a fifth of the trial (200 of the paper's 1,000 steps) around its
+    middle give or take a tenth, +b from T2 on; a and b uniform in [0.5, 1].
+    """
+    d_u = system["control"].shape[1]
+    if str(system["control_kind"]) == "lds":
+        u = rng.standard_normal((trials, d_u))
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+        noise = rng.standard_normal((steps, trials, d_u)) @ system["noise"].T
+        return _roll_switching(
+            system["control_matrix"][None], np.zeros((trials, steps), dtype=np.int64), u, noise
+        )
+    gap, jitter = max(1, steps // 5), max(1, steps // 10)
+    first = (steps - gap) // 2 + rng.integers(-jitter, jitter + 1, trials)
+    low, high = rng.uniform(0.5, 1, (2, trials))
+    t = np.arange(steps)[:, None]
+    signal = -low * (t < first) + high * (t >= first + gap)
+    return np.repeat(signal[:, :, None], d_u, axis=2)
+
+
+def _roll_sphere(
+    system: Mapping[str, Array], x: Array, steps: int, rng: np.random.Generator
+) -> Array:
+    """x' ~ vMF(A x, κ): one draw around e1 for each, reflected so that e1 goes to A x."""
+    trials, d = x.shape
+    kappa = 1 / float(system["noise"][0, 0]) ** 2
+    pole = np.eye(d)[0]
+    flat = vonmises_fisher(pole, kappa).rvs(steps * trials, random_state=rng)
+    draws: Array = np.reshape(flat, (steps, trials, d))
+    for t in range(steps):
+        v = pole - x @ system["matrix"].T
+        length = (v * v).sum(1, keepdims=True)
+        reflect = 2 * v * (v * draws[t]).sum(1, keepdims=True) / np.where(length > 0, length, 1)
+        following = draws[t] - reflect
+        draws[t], x = x, following / np.linalg.norm(following, axis=1, keepdims=True)
+    return draws
 
 
 def _roll_switching(A: Array, modes: Array, x: Array, noise: Array) -> Array:
