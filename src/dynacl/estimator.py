@@ -24,7 +24,7 @@ from dynacl.data import Array, InputError, TimeSeries
 from dynacl.dynamics import Identity, Linear, SwitchingLinear, Truth
 from dynacl.encoders import MLP, whitening
 from dynacl.objective import reference
-from dynacl.training import PROTOCOLS, Callback, Run, Settings, train
+from dynacl.training import PROTOCOLS, Callback, Run, Settings, default_steps, train
 
 DYNAMICS = ("identity", "linear", "switching", "truth")
 ROWS = 1 << 15  # rows that are embedded at a time: bounds the memory of transform
@@ -322,6 +322,8 @@ class DCL(TransformerMixin, BaseEstimator):
         pairs = len(series.steps(settings.time_offset * settings.horizon))
         if self.batch_size is None and self.protocol == "default":
             settings = replace(settings, batch_size=max(2, min(settings.batch_size, pairs)))
+        if self.max_iter is None and self.protocol == "default":
+            settings = replace(settings, max_iter=default_steps(int(self.n_components), pairs))
         if settings.n_negatives is None and settings.batch_size == 1:
             raise InputError("batch_size: got 1; with the batch as negatives it needs at least 2")
         return settings

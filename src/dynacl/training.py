@@ -37,14 +37,15 @@ class Settings:
     """How to train.
 
     n_negatives=None: the batch itself is the sample of negatives.
-    horizon: steps of the dynamics from a reference to its positive, all in one mode. A smooth error
-    e(x) of the encoder enters a one-step contrast as A e(x) − e(A x), which nearly cancels where a
-    step is short; over several steps it does not (docs/log.md).
+    horizon: steps of the dynamics from a reference to its positive, all in one mode, after a first
+    share `one_step` of the training. A smooth error e(x) of the encoder enters a one-step contrast
+    as A e(x) − e(A x), which nearly cancels where a step is short; over several steps it does not.
+    But several steps of dynamics that are not known yet may go round in circles (docs/log.md).
     """
 
     batch_size: int = 1024
     n_negatives: int | None = None
-    max_iter: int = 7000
+    max_iter: int = 7200
     learning_rate: float = 3e-2
     dynamics_learning_rate: float = 1e-2
     optimizer: str = "soap"
@@ -52,6 +53,7 @@ class Settings:
     standardize: bool = True
     time_offset: int = 1
     horizon: int = 4
+    one_step: float = 0.2
     temperature: float = 1.0
     input_gain: float = 3.0
     switching_logits: str = "mean"
@@ -84,6 +86,13 @@ PROTOCOLS: dict[str, Settings] = {
 }
 
 
+def default_steps(d: int, pairs: int) -> int:
+    """Steps of the default protocol: 1,200 a latent dimension for a million pairs (at most 8 of
+    them), and the cube root of that proportion for fewer pairs. The same for every dynamics model."""
+    share = min(1.0, pairs / 1_000_000) ** (1 / 3)
+    return max(300, round(1200 * min(d, 8) * share))
+
+
 class TrainingError(RuntimeError):
     """Training cannot go on."""
 
@@ -108,6 +117,12 @@ class Run:
         for module in self.dynamics.modules():
             if hasattr(module, "generator"):
                 module.generator = self.generator  # type: ignore[assignment]
+
+    @property
+    def horizon(self) -> int:
+        """Steps from a reference to its positive, now."""
+        s = self.settings
+        return 1 if self.step < s.one_step * s.max_iter else s.horizon
 
     @property
     def n_negatives(self) -> int:
@@ -195,9 +210,10 @@ def training_step(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: 
     t = steps[torch.randint(len(steps), (B,), generator=run.generator)]
     m = torch.randint(len(y), (s.n_negatives or 0,), generator=run.generator)
 
-    x = encode(run.encoder, y, torch.cat([t, t + s.horizon * s.time_offset, m]), device)
+    h = run.horizon
+    x = encode(run.encoder, y, torch.cat([t, t + h * s.time_offset, m]), device)
     now, following, negatives = x[:B], x[B : 2 * B], x[2 * B :]
-    drive = [None if u is None else u[t + i * s.time_offset].to(device) for i in range(s.horizon)]
+    drive = [None if u is None else u[t + i * s.time_offset].to(device) for i in range(h)]
     predicted = advance_in_training(run.dynamics, now, following, drive)
     skip = None
     if s.n_negatives is None:  # the batch is the sample: each row leaves out its own pair
