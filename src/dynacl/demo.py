@@ -29,9 +29,8 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
     size = {"trials": 200, "steps": 1000, "max_iter": None} | sizes
     started = time.monotonic()
     print("Simulating a switching linear system: 6 hidden dimensions, 5 modes, 50 observed.")
-    data = simulate.slds(
-        rng=np.random.default_rng(seed), trials=size["trials"], steps=size["steps"]
-    )
+    rng = np.random.default_rng(seed)
+    data = simulate.slds(rng=rng, trials=size["trials"], steps=size["steps"])
     models, found = {}, {}
     for name, dynamics in (("DCL", "switching"), ("baseline", "identity")):
         print(f"Fitting {name}: {dynamics} dynamics, {len(data):,} samples, observations only.")
@@ -42,9 +41,7 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
     print(f"\n  {'':<28}  {'DCL':>9}  {'baseline':>9}")
     for key, label in ROWS:
         print(f"  {label:<28}  {found['DCL'][key]:>9.4f}  {found['baseline'][key]:>9.4f}")
-    print(
-        "  (baseline: no dynamics in training, switching dynamics fitted afterwards; same protocol)\n"
-    )
+    print("  (baseline: no dynamics in training, fitted afterwards; the same protocol)\n")
 
     out.mkdir(parents=True, exist_ok=True)
     models["DCL"].save(out)
@@ -72,6 +69,7 @@ def _draw(out: Path, data: TimeSeries, models: dict[str, DCL]) -> None:
         x = np.concatenate(model.transform(data))
         L, b = metrics.affine(x, data.truth.latents)
         aligned[name] = x[: len(true[0])] @ L.T + b
+    settings = models["DCL"].settings_
     figures = {
         "latents": plots.latents(true[0], aligned),
         "modes": plots.modes(
@@ -79,7 +77,9 @@ def _draw(out: Path, data: TimeSeries, models: dict[str, DCL]) -> None:
             models["DCL"].modes(data.split(data.observations)[:40]),
         ),
         "loss": plots.loss(
-            {name: model.history_ for name, model in models.items()}, models["DCL"].run_.cap
+            {name: model.history_ for name, model in models.items()},
+            models["DCL"].run_.cap,
+            settings.one_step * settings.max_iter,
         ),
     }
     for name, figure in figures.items():

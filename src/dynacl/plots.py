@@ -26,9 +26,7 @@ def latents(true: Array, aligned: dict[str, Array], steps: int = 300) -> Figure:
             axis.plot(x[:steps, i], "--", color=CURVES.get(name, FOUND), linewidth=1.5, label=name)
         axis.set_ylabel(f"$x_{i + 1}$", rotation=0, labelpad=12)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_title(
-        "Latent state of one trial, true and recovered up to an affine map", loc="left"
-    )
+    figure.suptitle("Latent state of one trial, true and recovered up to an affine map")
     axes[0].legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 0.95))
     axes[-1].set_xlabel("time step")
     return figure
@@ -60,8 +58,11 @@ def modes(true: Sequence[Array], inferred: Sequence[Array]) -> Figure:
     return figure
 
 
-def loss(histories: dict[str, list[Record]], cap: float) -> Figure:
-    """Goodness of fit in bits over the steps, below the most that it can show."""
+def loss(histories: dict[str, list[Record]], cap: float, several: float | None = None) -> Figure:
+    """Goodness of fit in bits over the steps, below the most that it can show.
+
+    several: the step from which the model is asked for several steps ahead, which is harder.
+    """
     figure = Figure(figsize=(6, 3.2), layout="constrained")
     axis = figure.subplots()
     for name, history in histories.items():
@@ -72,6 +73,10 @@ def loss(histories: dict[str, list[Record]], cap: float) -> Figure:
             label=name,
         )
     axis.axhline(cap, color=MUTED, linestyle=":", label=f"cap, {cap:.1f} bits")
+    if several is not None:
+        axis.axvline(several, color=MUTED, linewidth=0.8)
+        axis.annotate("several steps\nahead from here", (several, 0.35 * cap), (6, 0),
+                      textcoords="offset points", color=MUTED)  # fmt: skip
     axis.set(xlabel="training step", ylabel="goodness of fit [bits]", ylim=(0, None))
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False)

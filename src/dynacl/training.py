@@ -87,9 +87,9 @@ PROTOCOLS: dict[str, Settings] = {
 
 
 def default_steps(d: int, pairs: int) -> int:
-    """Steps of the default protocol: 1,200 a latent dimension for a million pairs (at most 8 of
-    them), and the cube root of that proportion for fewer pairs. The same for every dynamics model."""
-    share = min(1.0, pairs / 1_000_000) ** (1 / 3)
+    """Steps of the default protocol, the same for every dynamics model: 1,200 a latent dimension
+    (of up to 8) for a million pairs, fewer for fewer pairs, by the cube root of the proportion."""
+    share: float = min(1.0, pairs / 1_000_000) ** (1 / 3)
     return max(300, round(1200 * min(d, 8) * share))
 
 
