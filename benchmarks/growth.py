@@ -35,7 +35,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 model = DCL(p["d"], "switching", p["modes"], n_negatives=p["negatives"], max_iter=2,
             random_state=0).fit(series)
 model.encoder_.train(), model.dynamics_.train()
-data = tensors(series, 1)
+data = tensors(series, model.settings_)
 times = []
 for _ in range(9):
     started = time.perf_counter()

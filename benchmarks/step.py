@@ -53,7 +53,7 @@ def prepared(protocol: str, rows: int = 1_000_000, **changed: Any) -> tuple[Any,
     model = DCL(d, "switching", K, **settings).fit(series)
     model.encoder_.train()
     model.dynamics_.train()
-    y, u, t = tensors(series, 1)
+    y, u, t = tensors(series, model.settings_)
     return model.run_, y, u, t
 
 
