@@ -254,16 +254,6 @@ def test_standardised_input_has_mean_0_and_unit_covariance(data):
     torch.testing.assert_close(torch.cov(z.T), torch.eye(3), atol=1e-2, rtol=0)
 
 
-def test_many_rows_are_encoded_in_chunks_to_the_same_step(data, monkeypatch):
-    settings = {"protocol": "paper-slds", "n_negatives": 200, "max_iter": 3}
-    whole = small(**settings).fit(data)
-    monkeypatch.setattr("dynacl.training.CHUNK", 50)
-    parts = small(**settings).fit(data)
-    for a, b in zip(whole.history_, parts.history_, strict=True):
-        assert a["loss"] == pytest.approx(b["loss"], rel=1e-4)
-    assert whole.history_[0]["loss"] != whole.history_[2]["loss"]
-
-
 def test_horizon_rolls_the_dynamics_on_in_one_mode(data, monkeypatch):
     captured = {}
 

@@ -18,15 +18,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from dynacl.data import TimeSeries
 from dynacl.dynamics import advance_in_training
 from dynacl.objective import Loss, info_nce
 from dynacl.optimizers import SOAP
 from dynacl.progress import Progress
-
-CHUNK = 8192  # rows that are encoded in one go
 
 Record = dict[str, float]
 Callback = Callable[["Run", Record], bool | None]
@@ -211,7 +208,7 @@ def training_step(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: 
     m = torch.randint(len(y), (s.n_negatives or 0,), generator=run.generator)
 
     h = run.horizon
-    x = encode(run.encoder, y, torch.cat([t, t + h * s.time_offset, m]), device)
+    x = run.encoder(y[torch.cat([t, t + h * s.time_offset, m])].to(device))  # each row once
     now, following, negatives = x[:B], x[B : 2 * B], x[2 * B :]
     drive = [None if u is None else u[t + i * s.time_offset].to(device) for i in range(h)]
     predicted = advance_in_training(run.dynamics, now, following, drive)
@@ -227,24 +224,6 @@ def training_step(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: 
     for optimizer in run.optimizers:
         optimizer.step()
     return Loss(*(part.detach() for part in loss))
-
-
-def encode(encoder: nn.Module, y: Tensor, rows: Tensor, device: Any) -> Tensor:
-    """Latents of these rows, each encoded once. Many rows go in chunks that stay in cache and are
-    encoded again in the backward pass: more arithmetic, but less memory traffic and less time."""
-
-    def chunk(part: Tensor) -> Tensor:
-        x: Tensor = encoder(y[part].to(device))
-        return x
-
-    if len(rows) <= CHUNK:
-        return chunk(rows)
-    return torch.cat(
-        [
-            checkpoint(chunk, part, use_reentrant=False, preserve_rng_state=False)
-            for part in torch.split(rows, CHUNK)
-        ]
-    )
 
 
 def tensors(series: TimeSeries, settings: Settings) -> tuple[Tensor, Tensor | None, Tensor]:
