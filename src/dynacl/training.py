@@ -20,11 +20,12 @@ import torch
 from torch import Tensor, nn
 
 from dynacl.data import TimeSeries
-from dynacl.dynamics import advance_in_training
+from dynacl.dynamics import SwitchingLinear, advance_in_training, fit_post_hoc
 from dynacl.objective import Loss, info_nce
 from dynacl.optimizers import SOAP
 from dynacl.progress import Progress
 
+SPLIT_PAIRS = 20_000
 Record = dict[str, float]
 Callback = Callable[["Run", Record], bool | None]
 
@@ -55,6 +56,11 @@ class Settings:
     input_gain: float = 3.0
     switching_logits: str = "mean"
     switching_spread: float = 0.0
+
+    @property
+    def split_at(self) -> int:
+        """The step from which the contrast goes several steps ahead; −1 if it never does."""
+        return round(self.one_step * self.max_iter) if self.horizon > 1 else -1
 
 
 _PAPER = Settings(
@@ -118,8 +124,7 @@ class Run:
     @property
     def horizon(self) -> int:
         """Steps from a reference to its positive, now."""
-        s = self.settings
-        return 1 if self.step < s.one_step * s.max_iter else s.horizon
+        return 1 if self.step < self.settings.split_at else self.settings.horizon
 
     @property
     def n_negatives(self) -> int:
@@ -158,6 +163,8 @@ def train(
         try:
             while run.step < until and not interrupted:
                 set_rates(run)
+                if run.step == settings.split_at:
+                    split_modes(run, y, u, t, device)
                 run.pending.append(training_step(run, y, u, t, device))
                 run.step += 1
                 if run.step % every == 0 or run.step == until:
@@ -224,6 +231,23 @@ def training_step(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: 
     for optimizer in run.optimizers:
         optimizer.step()
     return Loss(*(part.detach() for part in loss))
+
+
+@torch.no_grad()
+def split_modes(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: Any) -> None:
+    """Fit the bank anew to the latents found so far, best of several starts.
+
+    Gradient descent may leave two modes merged; least squares and argmin in turn, on latents that
+    are nearly there, do not. Only observations are used.
+    """
+    if not isinstance(run.dynamics, SwitchingLinear) or run.dynamics.hard:
+        return
+    t = steps[torch.randint(len(steps), (SPLIT_PAIRS,), generator=run.generator)]
+    now, following = run.encoder(y[torch.cat([t, t + run.settings.time_offset])].to(device)).chunk(
+        2
+    )
+    drive = None if u is None else u[t].to(device)
+    fit_post_hoc(run.dynamics, now, following, drive, generator=run.generator)
 
 
 def tensors(series: TimeSeries, settings: Settings) -> tuple[Tensor, Tensor | None, Tensor]:
