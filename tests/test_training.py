@@ -245,6 +245,18 @@ def test_progress_tells_loss_bits_and_time_left(data, capsys):
     assert "s left" in shown
 
 
+def test_a_fit_at_its_cap_says_so(data, capsys):
+    """Far-apart steps of a walk in one dimension: two pairs are told apart with certainty."""
+    walk = np.arange(200, dtype=np.float32)[:, None] * 10
+    settings = {"n_components": 1, "dynamics": "identity", "encoder": torch.nn.Linear(1, 1),
+                "standardize": False, "batch_size": 2, "max_iter": 300, "random_state": 0,
+                "verbose": True}  # fmt: skip
+    DCL(**settings).fit(walk)
+    assert "at its cap of log2(2 + 1) = 1.58 bits" in capsys.readouterr().err
+    small(verbose=True).fit(data)
+    assert "cap of" not in capsys.readouterr().err
+
+
 def test_run_hands_its_generator_to_the_dynamics():
     generator = torch.Generator()
     dynamics = SwitchingLinear(2, 2)

@@ -11,6 +11,7 @@ import math
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from dynacl.optimizers import SOAP
 from dynacl.progress import Progress
 
 SPLIT_PAIRS = 20_000
+NEAR_CAP = 0.98  # share of the cap from which the goodness of fit says nothing more
 Record = dict[str, float]
 Callback = Callable[["Run", Record], bool | None]
 
@@ -178,6 +180,11 @@ def train(
         if interrupted and run.step < until:
             run.interrupted = True
             bar.say(f"stopped at step {run.step} of {until}; what was trained is kept")
+        if run.history and run.history[-1]["bits"] > NEAR_CAP * run.cap:
+            bar.say(
+                f"the goodness of fit is at its cap of log2({run.n_negatives} + 1) = {run.cap:.2f} "
+                "bits: it cannot tell better models apart; more negatives raise the cap"
+            )
     run.seconds = time.perf_counter() - started
     run.encoder.eval()
     run.dynamics.eval()
@@ -261,8 +268,6 @@ def _shared(array: Any) -> Tensor:
     if array.flags.writeable:
         return torch.from_numpy(array)
     # A read-only array (a memory map): we never write, but PyTorch cannot promise that and warns.
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(array)

@@ -103,10 +103,8 @@ typedef struct {
     float c;                             // scale times log2(e): logits here are powers of 2
     float bad;                           // NaN if any key is not finite, else 0
     int form;
-    const float *extra;                  // ROWS: (rows,) one more logit, or NULL
     float *reference, *sum;              // ROWS: (rows,) the row sum is sum * 2^reference
     float *lse;                          // ROWS: (rows,)
-    float *extra_share, *pair_share;     // ROWS: (rows,) of the sum; they add up to 1
     const float *weight;                 // KEYS: (rows,) upstream gradient / sum
     float *mass;                         // KEYS: (keys,) gradient of the bias
     float *gradient;                     // (own, d), or NULL for none
@@ -203,8 +201,7 @@ INLINE void block(const Job *job, const int side, const int form, const int grad
             for (int64_t a = 0; a < d; a++)
                 x[a * V + v][l] = job->own[i * d + a] * (form == EXPANDED ? 2 * job->c : 1);
             z[v][l] = 0, m[v][l] = 0, term[v][l] = job->own_term[i];
-            if (side == ROWS)
-                m[v][l] = job->extra ? job->extra[i] : form == EXPANDED ? term[v][l] : FLOOR;
+            if (side == ROWS) m[v][l] = form == EXPANDED ? term[v][l] : FLOOR;
         }
     for (int64_t a = 0; a < size; a++) total[a] = (vf){0};
     int64_t event = job->event_start ? job->event_start[b] : 0;
@@ -265,13 +262,11 @@ INLINE void block(const Job *job, const int side, const int form, const int grad
         const float *point = job->own + i * d;
         float share = -2 * job->c * (float)ln2;
         if (side == ROWS) {
-            double extra = job->extra ? exp2((double)job->extra[i] - m[v][l]) : 0;
-            double sum = z[v][l] + extra;
+            double sum = z[v][l];
             float bad = job->bad;  // NaN or infinity in a query makes its row NaN
             for (int64_t a = 0; a < d; a++) bad += point[a] * 0;
             job->lse[i] = (float)(ln2 * (m[v][l] + log2(sum))) + bad;
             job->reference[i] = m[v][l], job->sum[i] = (float)sum;
-            job->extra_share[i] = (float)(extra / sum), job->pair_share[i] = (float)(z[v][l] / sum);
             share /= sum > 0 ? (float)sum : 1;
         } else {
             job->mass[i] = z[v][l];
@@ -384,13 +379,12 @@ static float nan_unless_finite(const float *x, int64_t n) {
 // EXACT: key_term = bias, row_term = 0; EXPANDED: key_term = bias - c|k|^2, row_term = -c|q|^2.
 int dynacl_rows(int64_t rows, int64_t d, int64_t keys, int form, float c, int64_t width,
                 const int64_t *skip, const float *q, const float *k, const float *key_term,
-                const float *row_term, const float *extra, float *lse, float *reference,
-                float *sum, float *extra_share, float *pair_share, float *grad_q, Parallel parallel, int threads) {
+                const float *row_term, float *lse, float *reference, float *sum, float *grad_q,
+                Parallel parallel, int threads) {
     Job job = {.n_own = rows, .n_other = keys, .d = d, .own = q, .other = k,
                .own_term = row_term, .other_term = key_term, .c = c,
-               .bad = nan_unless_finite(k, keys * d), .form = form, .extra = extra,
-               .reference = reference, .sum = sum, .lse = lse, .extra_share = extra_share, .pair_share = pair_share,
-               .gradient = grad_q};
+               .bad = nan_unless_finite(k, keys * d), .form = form,
+               .reference = reference, .sum = sum, .lse = lse, .gradient = grad_q};
     return run(&job, skip, width, ROWS, parallel, threads);
 }
 

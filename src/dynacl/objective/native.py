@@ -1,6 +1,6 @@
 """Row-wise log-sum-exp of negative squared distances, by a C kernel compiled at first use.
 
-    s_ij = b_j − c ‖q_i − k_j‖², lse_i = log(exp(extra_i) + Σ_j exp s_ij), p_ij = exp(s_ij − lse_i)
+    s_ij = b_j − c ‖q_i − k_j‖²,  lse_i = log Σ_j exp s_ij,  p_ij = exp(s_ij − lse_i)
     ∂lse_i/∂q_i = −2c Σ_j p_ij (q_i − k_j),  ∂lse_i/∂k_j = 2c p_ij (q_i − k_j),  ∂lse_i/∂b_j = p_ij
 
 Same functions as reference.py, float32 on the CPU only. Without a C compiler `available()` is False
@@ -48,7 +48,7 @@ def available() -> bool:
 
 
 def supports(*tensors: Tensor) -> bool:
-    """Whether the functions here may be called with these tensors (embeddings, bias, extra)."""
+    """Whether the functions here may be called with these tensors (embeddings, bias)."""
     return available() and all(
         x.dtype == torch.float32 and x.device.type == "cpu" and x.numel() > 0 for x in tensors
     )
@@ -58,41 +58,17 @@ def row_lse(
     q: Tensor, k: Tensor, bias: Tensor | None = None, skip: Tensor | None = None, scale: float = 1.0
 ) -> Tensor:
     """log Σ_j exp(bias_j − scale ‖q_i − k_j‖²) for each row i, over the j not in skip_i; (B,)."""
-    return _lse(q, k, None, bias, skip, scale)
-
-
-def mean_row_lse(
-    q: Tensor,
-    k: Tensor,
-    extra: Tensor | None = None,
-    bias: Tensor | None = None,
-    skip: Tensor | None = None,
-    scale: float = 1.0,
-) -> Tensor:
-    """Mean over rows of log(exp(extra_i) + Σ_j exp(bias_j − scale ‖q_i − k_j‖²)); a scalar."""
-    return _lse(q, k, extra, bias, skip, scale).mean()
-
-
-def _lse(
-    q: Tensor,
-    k: Tensor,
-    extra: Tensor | None,
-    bias: Tensor | None,
-    skip: Tensor | None,
-    scale: float,
-) -> Tensor:
     rows, d = q.shape
     # The kernel trusts these sizes with its life.
     for name, x, shape in (
         ("k", k, (len(k), d)),
-        ("extra", extra, (rows,)),
         ("bias", bias, (len(k),)),
         ("skip", skip, (rows, -1 if skip is None else skip.shape[-1])),
     ):
         if x is not None and x.shape != shape:
             raise ValueError(f"{name} has shape {tuple(x.shape)}; wanted {shape}")
     gradient = torch.is_grad_enabled() and q.requires_grad
-    out: Tensor = _RowLse.apply(q, k, extra, bias, skip, scale, gradient)  # type: ignore[no-untyped-call]
+    out: Tensor = _RowLse.apply(q, k, bias, skip, scale, gradient)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -104,31 +80,29 @@ class _RowLse(torch.autograd.Function):
         ctx: Any,
         q: Tensor,
         k: Tensor,
-        extra: Tensor | None,
         bias: Tensor | None,
         skip: Tensor | None,
         scale: float,
         gradient: bool,
     ) -> Tensor:
-        extra = None if extra is None else (extra * _LOG2E).contiguous()
         skip = None if skip is None else skip.to("cpu", torch.int64).contiguous()
-        lse, reference, total, extra_share, pair_share = (q.new_empty(len(q)) for _ in range(5))
+        lse, reference, total = (q.new_empty(len(q)) for _ in range(3))
         grad_q = torch.empty_like(q, memory_format=torch.contiguous_format) if gradient else None
         for points in _forms(q, k, bias, scale):
-            out = [lse, reference, total, extra_share, pair_share, grad_q]
-            _call("rows", points, skip, scale, [points.row_term, extra, *out])
-            if grad_q is None or grad_q.abs().max() >= points.doubtful * pair_share.max():
+            out = [lse, reference, total, grad_q]
+            _call("rows", points, skip, scale, [points.row_term, *out])
+            if grad_q is None or grad_q.abs().max() >= points.doubtful:
                 break
         ctx.points, ctx.skip, ctx.scale = points, skip, scale
-        ctx.save_for_backward(reference, total, extra_share, grad_q)
+        ctx.save_for_backward(reference, total, grad_q)
         return lse
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        reference, total, extra_share, grad_q = ctx.saved_tensors
+        reference, total, grad_q = ctx.saved_tensors
         points: _Points = ctx.points
-        need_q, need_k, need_extra, need_bias = ctx.needs_input_grad[:4]
+        need_q, need_k, need_bias = ctx.needs_input_grad[:3]
         grad_k = grad_bias = None
         if need_k or need_bias:
             grad_k, grad_bias = torch.empty_like(points.k), torch.empty_like(points.key_term)
@@ -138,7 +112,6 @@ class _RowLse(torch.autograd.Function):
         return (
             upstream[:, None] * grad_q if need_q else None,
             grad_k,
-            upstream * extra_share if need_extra else None,
             grad_bias if need_bias else None,
             None,
             None,
@@ -157,7 +130,7 @@ class _Points(NamedTuple):
     key_term: Tensor
     row_term: Tensor
     expanded: bool
-    doubtful: float  # times the pairs' share of a sum: a gradient below this is mostly rounding
+    doubtful: float  # a gradient below this is mostly rounding
 
 
 def _forms(q: Tensor, k: Tensor, bias: Tensor | None, scale: float) -> Iterator[_Points]:

@@ -1,52 +1,81 @@
 """Row-wise log-sum-exp of pair similarities, written to be read: any dtype, any device.
 
-The whole (rows, columns) matrix is never there: rows go in chunks, each recomputed in the backward
-pass. Distances are sums of squared differences; ‖a‖² + ‖b‖² − 2ab would cancel.
+    s_ij = b_j − c ‖q_i − k_j‖²,  lse_i = log Σ_j exp s_ij,  p_ij = exp(s_ij − lse_i)
+    ∂lse_i/∂q_i = −2c Σ_j p_ij (q_i − k_j),  ∂lse_i/∂k_j = 2c p_ij (q_i − k_j),  ∂lse_i/∂b_j = p_ij
+
+The whole (rows, columns) matrix is never there: rows go in chunks, computed again on the way back.
+Distances are sums of squared differences; ‖q‖² + ‖k‖² − 2qk would cancel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-CHUNK = 1 << 22  # entries of the similarity matrix that may exist at a time
+CHUNK = 1 << 20  # entries of the similarity matrix that may exist at a time
 
 
 def row_lse(
     q: Tensor, k: Tensor, bias: Tensor | None = None, skip: Tensor | None = None, scale: float = 1.0
 ) -> Tensor:
     """log Σ_j exp(bias_j − scale ‖q_i − k_j‖²) for each row i, over the j not in skip_i; (B,)."""
-    rows = max(1, CHUNK // max(1, len(k)))
-    return torch.cat(
-        [
-            checkpoint(
-                _row_lse,
-                q[i : i + rows],
-                k,
-                bias,
-                None if skip is None else skip[i : i + rows],
-                scale,
-                use_reentrant=False,
-                preserve_rng_state=False,
-            )
-            for i in range(0, len(q), rows)
-        ]
-    )
+    out: Tensor = _RowLse.apply(q, k, bias, skip, scale)  # type: ignore[no-untyped-call]
+    return out
 
 
-def _row_lse(
-    q: Tensor, k: Tensor, bias: Tensor | None, skip: Tensor | None, scale: float
-) -> Tensor:
-    distance = q.new_zeros(len(q), len(k))
+class _RowLse(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, bias: Tensor | None, skip: Tensor | None, scale: float
+    ) -> Tensor:
+        lse = q.new_empty(len(q))
+        for rows in _chunks(q, k):
+            lse[rows] = _logits(q[rows], k, bias, _of(skip, rows), scale).logsumexp(1)
+        ctx.save_for_backward(q, k, bias, skip, lse)
+        ctx.scale = scale
+        return lse
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, bias, skip, lse = ctx.saved_tensors
+        grad_q, grad_k = torch.zeros_like(q), torch.zeros_like(k)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
+        for rows in _chunks(q, k):
+            share = _logits(q[rows], k, bias, _of(skip, rows), ctx.scale)
+            # A row that leaves out every key has lse −∞ and no gradient.
+            share.sub_(lse[rows, None]).exp_().nan_to_num_(0.0).mul_(upstream[rows, None])
+            if grad_bias is not None:
+                grad_bias += share.sum(0)
+            for i, (q_i, k_i) in enumerate(zip(q[rows].unbind(1), k.unbind(1), strict=True)):
+                pull = (q_i[:, None] - k_i).mul_(share).mul_(2 * ctx.scale)
+                grad_q[rows, i] = -pull.sum(1)
+                grad_k[:, i] += pull.sum(0)
+        return grad_q, grad_k, grad_bias, None, None
+
+
+def _chunks(q: Tensor, k: Tensor) -> Iterator[slice]:
+    size = max(1, CHUNK // max(1, len(k)))
+    return (slice(i, i + size) for i in range(0, len(q), size))
+
+
+def _of(skip: Tensor | None, rows: slice) -> Tensor | None:
+    return None if skip is None else skip[rows]
+
+
+def _logits(q: Tensor, k: Tensor, bias: Tensor | None, skip: Tensor | None, scale: float) -> Tensor:
+    logits = q.new_zeros(len(q), len(k))
     for q_i, k_i in zip(q.unbind(1), k.unbind(1), strict=True):
-        distance = distance + (q_i[:, None] - k_i).square()
-    logits = -scale * distance
+        difference = q_i[:, None] - k_i
+        logits.addcmul_(difference, difference, value=-scale)
     if bias is not None:
-        logits = logits + bias
+        logits += bias
     if skip is not None:
         # −1 leaves nothing out: it marks a column past the end, which is cut off again.
         left_out = torch.zeros(len(q), len(k) + 1, dtype=torch.bool, device=q.device)
         left_out.scatter_(1, torch.where(skip < 0, len(k), skip), True)
-        logits = logits.masked_fill(left_out[:, :-1], -torch.inf)
-    return logits.logsumexp(1)
+        logits.masked_fill_(left_out[:, :-1], -torch.inf)
+    return logits
