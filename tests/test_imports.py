@@ -16,6 +16,7 @@ LAYERS = [
     {"persistence"},
     {"estimator"},
     {"evaluation", "plots"},
+    {"baselines"},
     {"demo"},
     {"cli"},
 ]
