@@ -88,5 +88,6 @@ def _lag_matrices(d: int, lags: int, domains: int, rng: np.random.Generator) -> 
 
 
 def _unit_columns(rng: np.random.Generator, n: int, d: int) -> Array:
-    draws: Array = rng.uniform(-1, 1, (n, d, d))
-    return draws / np.linalg.norm(draws, axis=1, keepdims=True)
+    draws = rng.uniform(-1, 1, (n, d, d))
+    scaled: Array = draws / np.linalg.norm(draws, axis=1, keepdims=True)
+    return scaled

@@ -117,20 +117,25 @@ def fit_baseline(
     if name not in BASELINES:
         raise InputError(f"name: got {name!r}; wanted one of {', '.join(BASELINES)}")
     recipe = BASELINES[name]
+    series = TimeSeries.of(series, name="series")
     for what, value in (
         ("n_components", n_components), ("epochs", epochs), ("steps", steps),
         ("evaluations", evaluations),
     ):  # fmt: skip
         if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
             raise InputError(f"{what}: got {value!r}; wanted a whole number of at least 1")
+    if not isinstance(seed, int | np.integer):
+        raise InputError(f"seed: got {seed!r}; wanted a whole number")
     if epochs is not None and steps is not None:
         raise InputError(f"epochs, steps: got {epochs} and {steps}; wanted one of them")
     if recipe.domains and domains is None:
         raise InputError(f"domains: {name} needs a label for each row, as Truth.modes; got None")
 
-    starts = windows(series, None if domains is None else checked_labels(series, domains, "domains"))
+    starts = windows(
+        series, None if domains is None else checked_labels(series, domains, "domains")
+    )
     kinds, labels = np.unique(
-        np.zeros_like(starts) if domains is None else np.asarray(domains)[starts],
+        np.zeros_like(starts) if domains is None else domains[starts],
         return_inverse=True,
     )
     if name == "tcl" and len(kinds) < 2:
@@ -140,12 +145,13 @@ def fit_baseline(
             f"series: has {len(starts)} windows of {LENGTH} steps; {name} needs at least one batch "
             f"of {recipe.batch_size}"
         )
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     model = recipe.make(series.n_features, n_components, len(kinds), generator).to(device)
     optimizer = make_optimizer(model, recipe)
     total = steps or (epochs or EPOCHS) * (len(starts) // recipe.batch_size)
 
-    y, first, domain = (torch.from_numpy(a) for a in (series.observations, starts, labels))
+    observations = np.require(series.observations, requirements="W")  # PyTorch wants them writeable
+    y, first, domain = (torch.from_numpy(a) for a in (observations, starts, labels))
     run = Baseline(name, model, series.n_features)
     due = {round(total * (i + 1) / evaluations) for i in range(evaluations)}
     losses: list[Tensor] = []
@@ -171,8 +177,8 @@ def fit_baseline(
                 if not np.isfinite(record["loss"]):
                     raise TrainingError(f"{name}: the loss is {record['loss']} at step {step}")
                 if metric is not None:
-                    value = metric(encode(model, series.observations))
-                    record |= value if isinstance(value, Mapping) else {"metric": float(value)}
+                    score = metric(encode(model, series.observations))
+                    record |= score if isinstance(score, Mapping) else {"metric": float(score)}
                 run.history.append(record)
                 bar.tell(step, ", ".join(f"{k} {v:.4f}" for k, v in record.items() if k not in
                                          ("step", "epoch", "seconds")))  # fmt: skip
@@ -186,7 +192,8 @@ def batches(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
     """Without end: every epoch in a new order, its incomplete last batch left out."""
     while True:
         order = torch.randperm(n, generator=generator)
-        yield from order[: n - n % size].split(size)
+        for i in range(0, n - n % size, size):
+            yield order[i : i + size]
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:

@@ -1,6 +1,7 @@
 """Temporally disentangled representation learning (Yao et al. 2022): a VAE with a flow prior.
 
-    r_i = f_i(x_{t,i}, history, domain) ~ N(0, 1),   log p(x_t | history) = Σ_i log N(r_i) + log|∂r_i/∂x_{t,i}|
+r_i = f_i(x_{t,i}, history, domain) ~ N(0, 1)
+log p(x_t | history, domain) = Σ_i log N(r_i; 0, 1) + log|∂r_i/∂x_{t,i}|
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ class TDRL(nn.Module):
     def loss(self, y: Tensor, domain: Tensor, generator: torch.Generator) -> Tensor:
         """y (n, length, D), domain (n,): squared error + weighted KL, for one window."""
         n, length, _ = y.shape
-        flat = y.flatten(0, 1)
-        mean, log_variance = self.encoder(flat).chunk(2, dim=1)
+        rows = y.transpose(0, 1).flatten(0, 1)  # oldest first: the last n rows are the present
+        mean, log_variance = self.encoder(rows).chunk(2, dim=1)
         noise = torch.randn(mean.shape, generator=generator).to(y.device)
-        x = mean + torch.exp(0.5 * log_variance) * noise
-        error = (self.decoder(x) - flat).square().sum() / n
+        x = torch.addcmul(mean, torch.exp(0.5 * log_variance), noise)
+        error = nn.functional.mse_loss(self.decoder(x), rows, reduction="sum")
 
-        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance)  # to N(0, 1)
-        past = kl.view(n, length, -1)[:, :-1].sum() / n
-        x, noise, log_variance = (v.view(n, length, -1) for v in (x, noise, log_variance))
-        log_q = log_normal(noise[:, -1]) - 0.5 * log_variance[:, -1]
-        log_p = self.log_prior(x[:, -1], x[:, :-1].flatten(1), domain)
-        future = (log_q.sum(1) - log_p).mean()
-        return error + PAST * past + FUTURE * future
+        old, old_log_variance = mean[:-n], log_variance[:-n]
+        past = 0.5 * (old.square() + old_log_variance.exp() - 1 - old_log_variance).sum()
+        log_q = log_normal(noise[-n:]).sum() - 0.5 * log_variance[-n:].sum()
+        history = x[:-n].view(length - 1, n, -1).transpose(0, 1).flatten(1)
+        future = log_q - self.log_prior(x[-n:], history, domain).sum()
+        loss: Tensor = (error + PAST * past + FUTURE * future) / n
+        return loss
 
     def log_prior(self, now: Tensor, history: Tensor, domain: Tensor) -> Tensor:
         """log p(x_t | history, domain): (n, d), (n, lags · d), (n,) to (n,)."""
