@@ -13,8 +13,8 @@ from dynacl.data import Array, InputError, TimeSeries, Truth
 
 SLOPE = 0.2
 CHANGED = 2  # entries of the last lag's matrix that a domain draws anew
-# Accept matrices whose condition number is within this share of the draws. The facts say
-# "bounded"; the bound is ours.
+# Accept matrices whose condition number is within the best share of the draws. That there is a
+# bound is known; this one is ours.
 CONDITION_SHARE = 0.15
 
 
