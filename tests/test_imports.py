@@ -16,6 +16,7 @@ LAYERS = [
     {"inference", "persistence", "recipe"},
     {"estimator"},
     {"evaluation", "plots"},
+    {"baselines"},
     {"demo"},
     {"cli"},
 ]
