@@ -142,7 +142,11 @@ def build(
 
     def encoder() -> nn.Module:
         made: nn.Module = copy.deepcopy(model.encoder) or MLP(
-            n_inputs, d, whitening=whitening, gain=settings.input_gain, generator=generator
+            n_inputs,
+            d,
+            whitening=copy.deepcopy(whitening),
+            gain=settings.input_gain,
+            generator=generator,
         )
         return OnSphere(made) if model.similarity == "dot" else made
 

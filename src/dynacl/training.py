@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from dynacl.data import TimeSeries
-from dynacl.dynamics import SwitchingLinear, advance_in_training, fit_post_hoc
+from dynacl.dynamics import Polynomial, SwitchingLinear, advance_in_training, fit_post_hoc
 from dynacl.encoders import Asymmetric
 from dynacl.objective import Euclidean, Loss, info_nce, log_density
 from dynacl.optimizers import SOAP
@@ -253,7 +253,9 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
     Gradient descent may leave two modes merged; least squares and argmin in turn, on latents that
     are nearly there, do not. Only observations are used.
     """
-    if not isinstance(run.dynamics, SwitchingLinear) or run.dynamics.hard:
+    if not isinstance(run.dynamics, SwitchingLinear | Polynomial) or getattr(
+        run.dynamics, "hard", False
+    ):
         return
     t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=run.generator)]
     now, following = encode(run, data, t, t + run.settings.time_offset, device)

@@ -56,9 +56,14 @@ class Whitened(nn.Module):
 
 
 class Polynomial(nn.Module):
-    """f(x) = x + R W m(z) (+ B u), m all monomials of z up to `degree`. W starts at zero."""
+    """f(x) = x + R W m(z) (+ B u), m all monomials of z up to `degree`. W starts at zero.
+
+    Beyond `reach` standard deviations, where no data are, the correction is that of the border: a
+    power must not throw a roll-out to infinity.
+    """
 
     powers: Tensor
+    reach = 4.0
 
     def __init__(self, d: int, degree: int = 2, n_controls: int = 0) -> None:
         super().__init__()
@@ -74,6 +79,7 @@ class Polynomial(nn.Module):
 
     def forward(self, x: Tensor, x_next: Tensor | None = None, u: Tensor | None = None) -> Tensor:
         z, root = self.whitened(x)
+        z = z.clamp(-self.reach, self.reach)
         return driven(x + self.monomials(z) @ self.weight.T @ root.T, self.control, u)
 
     def monomials(self, z: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dynacl.dynamics.linear import Linear
+from dynacl.dynamics.nonlinear import Polynomial
 from dynacl.dynamics.switching import SwitchingLinear
 
 
@@ -22,7 +23,7 @@ def fit_post_hoc(
 ) -> nn.Module:
     """Fit dynamics to latents that are there already, by least squares: the paper's baseline.
 
-    Linear: closed form. Switching: alternate argmin and closed form until the modes stand still,
+    Linear and polynomial: closed form. Switching: alternate argmin and closed form until the modes stand still,
     best of several starts. Anything else: Adam on the mean squared error.
     """
     with torch.no_grad():
@@ -31,6 +32,8 @@ def fit_post_hoc(
         if isinstance(model, Linear):
             _assign(model, _least_squares(x, x_next, u, model.bias is not None), slice(None))
             return model
+        if isinstance(model, Polynomial):
+            return _fit_polynomial(model, x, x_next, u)
         if isinstance(model, SwitchingLinear):
             return _fit_switching(model, x, x_next, u, restarts, generator)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -42,6 +45,19 @@ def fit_post_hoc(
         optimizer.zero_grad()
         loss.mean().backward()
         optimizer.step()
+    return model
+
+
+def _fit_polynomial(model: Polynomial, x: Tensor, x_next: Tensor, u: Tensor | None) -> Polynomial:
+    model.whitened.count.zero_()  # the first batch counts alone
+    model.whitened.update(x)
+    z, root = model.whitened(x)
+    target = torch.linalg.solve_triangular(root, (x_next - x).T, upper=False).T
+    u = None if model.control is None else u
+    fit = _least_squares(model.monomials(z), target, u, False)
+    model.weight.copy_(fit["matrix"])
+    if model.control is not None:
+        model.control.copy_(root.double() @ fit["control"])
     return model
 
 

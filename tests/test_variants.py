@@ -1,0 +1,511 @@
+"""Each variant of the method on small data with known truth: it fails when the variant is wrong."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression
+from torch import nn
+
+from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
+from dynacl.data import Truth
+from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP
+from dynacl.evaluation import equations
+from dynacl.inference import transition_matrix
+from dynacl.objective import Dot, Euclidean, info_nce, log_density, log_sum
+from dynacl.simulate.systems import rotation
+
+
+def small(n, dynamics="linear", **changed):
+    settings = {"max_iter": 600, "batch_size": 512, "random_state": 0} | changed
+    return DCL(n, dynamics, **settings)
+
+
+def normal(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+# -- noise on the sphere -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sphere():
+    return simulate.sphere(
+        rng=np.random.default_rng(1), angle=20, noise=0.1, trials=100, steps=200, observed=10,
+        layers=2,
+    )  # fmt: skip
+
+
+def test_dot_similarity_is_the_dot_product_of_unit_vectors_over_the_temperature():
+    q, k, others = normal(7, 3), normal(7, 3, seed=1), normal(20, 3, seed=2)
+    phi = Dot(0.2).double()
+    unit = [nn.functional.normalize(v, dim=1) for v in (q, k, others)]
+    plain = torch.cat([(unit[0] * unit[1]).sum(1, keepdim=True), unit[0] @ unit[2].T], 1) / 0.2
+    expected = (plain.logsumexp(1) - plain[:, 0]).mean()
+    loss = info_nce(*unit, similarity=phi).total
+    torch.testing.assert_close(loss, expected)
+    torch.autograd.gradcheck(lambda *v: info_nce(*v, similarity=phi).total, [
+        v.requires_grad_() for v in (q, k, others)
+    ])  # fmt: skip
+    loss.backward()
+    assert phi.theta.grad.abs() > 0
+
+
+def test_sphere_is_recovered_with_linear_dynamics_and_not_without(sphere):
+    found = {}
+    for name, dynamics, asymmetric in (
+        ("dcl", "linear", False), ("none", "identity", False), ("asymmetric", "identity", True),
+    ):  # fmt: skip
+        model = small(3, dynamics, asymmetric=asymmetric, similarity="dot").fit(sphere)
+        norms = np.linalg.norm(np.concatenate(model.transform(sphere)), axis=1)
+        np.testing.assert_allclose(norms, 1, rtol=1e-5)
+        found[name] = evaluate(model, sphere)
+        if name == "dcl":
+            kappa = 1 / model.run_.similarity.temperature.item()
+            ahead = model.forecast(sphere, 50)
+    assert found["dcl"]["r2"] > 0.99
+    assert found["asymmetric"]["r2"] > 0.99
+    assert found["none"]["r2"] < found["dcl"]["r2"] - 0.1
+    # The scale of a matrix is free on the sphere; it is set so that A recovers a rotation.
+    assert found["dcl"]["lds_error"] < 0.05
+    assert kappa == pytest.approx(100, rel=0.2)  # 1 / σ²
+    np.testing.assert_allclose(np.linalg.norm(ahead, axis=2), 1, rtol=1e-5)
+
+
+def test_asymmetric_encoders_are_two_and_transform_uses_the_second(sphere):
+    model = small(3, "identity", asymmetric=True, max_iter=20).fit(sphere)
+    y = torch.from_numpy(sphere.observations[:50])
+    with torch.no_grad():
+        h1, h2 = model.encoder_.reference(y).numpy(), model.encoder_.target(y).numpy()
+    np.testing.assert_array_equal(model.transform(sphere.observations[:50]), h2)
+    np.testing.assert_array_equal(model.predict(sphere.observations[:50]), h1)
+    assert np.abs(h1 - h2).max() > 1e-3
+    with pytest.raises(InputError, match="asymmetric"):
+        model.forecast(sphere, 3)
+
+
+# -- density correction ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["euclidean", "vmf"])
+def test_log_density_equals_a_loop_and_leaves_out_the_point_itself(kernel):
+    x = nn.functional.normalize(normal(30, 3), dim=1)
+    skip = torch.arange(30)[:, None]
+    got = log_density(x, x, kernel=kernel, bandwidth=0.3, skip=skip)
+    for i in range(30):
+        rest = torch.cat([x[:i], x[i + 1 :]])
+        if kernel == "euclidean":
+            terms = torch.exp(-(x[i] - rest).square().sum(1) / 0.3)
+        else:
+            terms = torch.exp((rest @ x[i] - 1) / 0.3)
+        assert got[i].item() == pytest.approx(terms.mean().log().item())
+    # Leaving out matters: with the point itself, a narrow kernel sees nothing else.
+    narrow = log_density(x, x, kernel=kernel, bandwidth=1e-6)
+    torch.testing.assert_close(narrow, torch.full_like(narrow, -np.log(30)))
+
+
+def test_gradients_pass_through_the_density_to_points_and_support():
+    x, support = normal(6, 2).requires_grad_(), normal(9, 2, seed=1).requires_grad_()
+    torch.autograd.gradcheck(lambda a, b: log_density(a, b, bandwidth=0.7), [x, support])
+    potential = log_density(x, support)
+    loss = info_nce(x, x + 0.1, x, potential=(potential, potential)).total
+    assert torch.autograd.grad(loss, support)[0].abs().max() > 0
+
+
+def test_potential_enters_the_loss_as_minus_alpha():
+    q, k, others = normal(5, 2), normal(5, 2, seed=1), normal(8, 2, seed=2)
+    a, b = normal(5, seed=3), normal(8, seed=4)
+    psi = torch.cat([(Euclidean()(q, k) - a)[:, None], Euclidean()(q[:, None], others) - b], 1)
+    expected = (psi.logsumexp(1) - psi[:, 0]).mean()
+    torch.testing.assert_close(info_nce(q, k, others, potential=(a, b)).total, expected)
+
+
+@pytest.mark.parametrize("correction", [None, "euclidean"])
+def test_correction_restores_the_metric_and_the_dynamics(correction):
+    """With α = log q: LᵀL = ½Σ⁻¹ and L⁻¹ÂL = A; without: off by the known factors."""
+    rng = np.random.default_rng(0)
+    sigma2, s2, shrink = 0.1, 0.2, np.sqrt(0.5)  # stationary: A Aᵀ S + Σ = S
+    A = shrink * rotation(2, np.array([25.0]))
+    x = np.sqrt(s2) * rng.standard_normal((100_000, 2))
+    following = x @ A.T + np.sqrt(sigma2) * rng.standard_normal(x.shape)
+    rows = np.stack([x, following], 1).reshape(-1, 2).astype(np.float32)
+    data = TimeSeries(rows, np.arange(0, len(rows) + 1, 2), truth=Truth(rows))
+    encoder = nn.Linear(2, 2, bias=False)
+    with torch.no_grad():
+        encoder.weight.copy_(torch.eye(2))
+    model = DCL(
+        2, "linear", encoder=encoder, protocol="paper-lds", batch_size=1024, n_negatives=2048,
+        max_iter=1000, learning_rate=0.02, dynamics_learning_rate=0.003, random_state=0,
+        density_correction=correction, bandwidth=None if correction is None else 0.2,
+    )  # fmt: skip
+    tail = []
+
+    def remember(run, record):
+        if run.step > 500:
+            tail.append((run.encoder.weight.detach().clone(), run.dynamics.matrix.detach().clone()))
+
+    model.fit(data, callback=remember)
+    gram = torch.stack([L.T @ L for L, _ in tail]).mean(0).numpy()
+    moved = torch.stack([torch.linalg.solve(L, a @ L) for L, a in tail]).mean(0).numpy()
+    corrected, plain = 0.5 / sigma2 * np.eye(2), 0.5 * (1 / sigma2 - 1 / s2) * np.eye(2)
+    wanted, other = (plain, corrected) if correction is None else (corrected, plain)
+    assert np.linalg.norm(gram - wanted) < 0.12 * np.linalg.norm(wanted)
+    assert np.linalg.norm(gram - other) > 0.3 * np.linalg.norm(other)
+    right = A / (1 - sigma2 / s2) if correction is None else A
+    assert np.linalg.norm(moved - right) < 0.1 * np.linalg.norm(right)
+
+
+def test_correction_halves_what_a_concentrated_marginal_costs():
+    """The effect of the paper's figure on kernel density estimates."""
+    data = simulate.sphere(
+        rng=np.random.default_rng(1), angle=0, noise=0.3, concentration=8, trials=20_000, steps=2,
+    )  # fmt: skip
+    loss = {}
+    for correction in (None, "vmf"):
+        model = small(3, "identity", similarity="dot", density_correction=correction).fit(data)
+        loss[correction] = 1 - evaluate(model, data)["r2"]
+    assert loss[None] > 0.05
+    assert loss["vmf"] < 0.5 * loss[None]
+
+
+# -- time lags ---------------------------------------------------------------------------------
+
+
+class Remember(nn.Module):
+    """An encoder that keeps the windows it saw; row t of the data holds t."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.map = nn.Linear(width, 2)
+        self.seen = []
+
+    def forward(self, y):
+        self.seen.append(y.detach().clone())
+        return self.map(y / 1000)
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def test_windows_hold_the_lags_and_never_cross_a_trial():
+    lengths = [30, 9, 50]
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.arange(bounds[-1], dtype=np.float32)[:, None]
+    series, lags = TimeSeries(rows, bounds), (0, 2, 5)
+    encoder = Remember(3)
+    model = small(2, encoder=encoder, time_lags=lags, max_iter=30, batch_size=64).fit(series)
+    trial = np.repeat(np.arange(3), lengths)
+    seen = torch.cat(encoder.seen).numpy().astype(int)
+    np.testing.assert_array_equal(seen[:, [0]] - seen, np.tile(lags, (len(seen), 1)))
+    assert (trial[seen[:, 0]] == trial[seen[:, 2]]).all()
+    assert set(range(5, 26)) <= set(seen[:, 0])  # and all that can be used are
+    encoder.seen.clear()
+    out = model.transform(series)
+    assert [len(x) for x in out] == [25, 4, 45]
+    seen = torch.cat(encoder.seen).numpy().astype(int)
+    np.testing.assert_array_equal(seen[:, 0], np.r_[5:30, 35:39, 44:89])
+    assert [len(x) for x in model.transform(series, pad=True)] == lengths
+    assert [len(x) for x in model.predict(series)] == [25, 4, 45]
+    with pytest.raises(InputError, match="reach 5 steps back"):
+        model.transform(rows[:5])
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_lags_recover_what_a_low_rank_mixing_hides(kind):
+    data = simulate.lds(
+        rng=np.random.default_rng(1), d=4, angle=10, noise=1e-3, trials=60, steps=300, rank=2,
+        mixing=kind, observed=20, layers=2,
+    )  # fmt: skip
+    blind = small(4, time_lags=(0,))
+    if kind == "linear":
+        with pytest.warns(UserWarning, match="span 2 dimensions, fewer than the 4 latents"):
+            blind.fit(data)
+    else:
+        blind.fit(data)
+    seeing = small(4, time_lags=(0, 4, 8)).fit(data)
+    r2 = {name: evaluate(m, data)["r2"] for name, m in (("blind", blind), ("seeing", seeing))}
+    assert r2["seeing"] > 0.9
+    assert r2["blind"] < r2["seeing"] - 0.15
+
+
+def test_a_model_with_lags_is_saved_whole(tmp_path):
+    data = simulate.lds(rng=np.random.default_rng(1), trials=5, steps=60, observed=6)
+    model = small(3, time_lags=(0, 3), max_iter=5, similarity="dot", asymmetric=True).fit(data)
+    model.save(tmp_path)
+    again = DCL.load(tmp_path)
+    for a, b in zip(model.predict(data), again.predict(data), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert again.score(data) == model.score(data)
+
+
+# -- control -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dynamics", ["linear", "switching", "polynomial"])
+def test_control_matrix_is_recovered_up_to_the_affine_map(dynamics):
+    rng = np.random.default_rng(0)
+    A, B = rotation(2, np.array([10.0])), np.array([[0.1], [0.05]])
+    u = rng.uniform(-1, 1, (100, 200, 1))
+    x = np.zeros((100, 200, 2))
+    x[:, 0] = rng.standard_normal((100, 2))
+    for t in range(199):
+        x[:, t + 1] = x[:, t] @ A.T + u[:, t] @ B.T + 0.02 * rng.standard_normal((100, 2))
+    latents = x.reshape(-1, 2).astype(np.float32)
+    y = latents @ rng.standard_normal((2, 6)).astype(np.float32)
+    series = TimeSeries(
+        y, np.arange(0, 20_001, 200), u.reshape(-1, 1).astype(np.float32), Truth(latents)
+    )
+    model = small(2, dynamics, n_modes=1).fit(series)
+    back, _ = metrics.affine(np.concatenate(model.transform(series)), latents)
+    found = back @ model.dynamics_.control.detach().numpy()
+    np.testing.assert_allclose(found, B, atol=0.01)
+    future = model.forecast(series, 5, u=np.ones((5, 1), dtype=np.float32))
+    still = model.forecast(series, 5, u=np.zeros((5, 1), dtype=np.float32))
+    moved = (np.stack(future) - np.stack(still))[:, 0].mean(0) @ back.T
+    np.testing.assert_allclose(moved, B[:, 0], atol=0.01)
+
+
+# -- dynamics beyond linear --------------------------------------------------------------------
+
+
+def test_polynomial_has_every_monomial_once_and_starts_at_the_identity():
+    z = normal(4, 3)
+    for degree, count in ((1, 4), (2, 10), (3, 20)):
+        model = Polynomial(3, degree).double()
+        m = model.monomials(z)
+        assert m.shape == (4, count)
+        a, b, c = z.T
+        named = [a * a, a * b, a * c, b * b, b * c, c * c, a, b, c, torch.ones_like(a)]
+        for column in named[6:] if degree == 1 else named:
+            assert (m - column[:, None]).abs().amax(0).min() < 1e-12
+        torch.testing.assert_close(model(z), z)
+
+
+def test_polynomial_does_not_notice_the_scale_of_the_embedding():
+    from dynacl.dynamics import advance_in_training
+
+    x = normal(500, 2)
+    outs = []
+    for scale in (1.0, 1000.0):
+        model = Polynomial(2).double()
+        with torch.no_grad():
+            model.weight.copy_(0.1 * normal(*model.weight.shape, seed=1))
+        outs.append(advance_in_training(model, scale * x, scale * x, [None]) / scale)
+    torch.testing.assert_close(outs[0], outs[1])
+
+
+def test_lipschitz_bound_makes_the_network_invertible():
+    model = ResidualMLP(3, (32, 32), lipschitz=0.7).double()
+    with torch.no_grad():
+        for layer in model.layers:
+            layer.weight.mul_(20)  # far beyond the bound, were it not held
+    a, b = normal(2000, 3), normal(2000, 3, seed=1)
+    slope = (model.residual(a) - model.residual(b)).norm(dim=1) / (a - b).norm(dim=1)
+    assert slope.max() <= 0.7
+    assert slope.max() > 0.01
+    x = a.clone()
+    y = model(a)
+    for _ in range(200):  # x = y − g(x) contracts
+        x = y - model.residual(x)
+    torch.testing.assert_close(x, a)
+
+
+def lorenz(steps=60_000):
+    return simulate.lorenz(
+        rng=np.random.default_rng(1), steps=steps, noise=0.02, observed=20, layers=2
+    )
+
+
+def test_polynomial_finds_lorenz_and_beats_its_control():
+    data = lorenz()
+    model = small(3, "polynomial", max_iter=800).fit(data)
+    found = evaluate(model, data)
+    assert found["r2"] > 0.97
+    assert found["dyn_r2_10"] > 0.9
+    assert found["dyn_r2_10"] > found["dyn_r2_10_control"] + 0.3
+    flow = equations(model, data)
+    true = dict(zip(flow["monomials"], flow["true"][1], strict=True))
+    assert true["x1·x3"] == pytest.approx(-1, rel=1e-3)
+    assert true["x1"] == pytest.approx(28, rel=1e-3)
+    assert flow["true_text"][0] == "x1' = -10 x1 +10 x2"
+
+
+def test_equations_are_exact_for_an_exact_model():
+    """Latents in other coordinates and a quadratic map fitted to them: the truth comes back."""
+    data = lorenz(5000)
+    linear = nn.Linear(20, 3, bias=False)
+    y = data.observations.astype(float)
+    model = small(3, "polynomial", encoder=linear, max_iter=1, standardize=False).fit(data)
+    M = np.array([[1.0, 0.3, 0], [0, 0.5, 0.2], [0.1, 0, 2.0]])
+    x = data.truth.latents.astype(float) @ M.T + 3
+    series = TimeSeries(x.astype(np.float32), data.bounds, truth=data.truth)
+    model.run_.encoder = model.encoder_ = nn.Sequential(nn.Linear(3, 3))
+    with torch.no_grad():
+        model.encoder_[0].weight.copy_(torch.eye(3))
+        model.encoder_[0].bias.zero_()
+    model.n_features_in_ = 3
+    assert len(y) == len(x)
+    dynamics = model.dynamics_.double()
+    dynamics.whitened.update(torch.from_numpy(x))
+    z, root = dynamics.whitened(torch.from_numpy(x[:-1]))
+    features = dynamics.monomials(z).numpy()
+    from dynacl.dynamics import Truth as Oracle
+
+    true = Oracle(data.truth.system).double()
+    moved = true(torch.from_numpy(data.truth.latents[:-1]).double()).detach()
+    target = np.linalg.solve(root.numpy(), (moved.numpy() @ M.T + 3 - x[:-1]).T).T
+    with torch.no_grad():
+        weight = np.linalg.lstsq(features, target, rcond=None)[0].T
+        dynamics.weight.copy_(torch.from_numpy(weight))
+    flow = equations(model, series)
+    np.testing.assert_allclose(flow["recovered"], flow["true"], atol=0.01)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "gated", "recurrent"])
+def test_free_dynamics_predict_better_than_standing_still(kind):
+    data = lorenz(30_000)
+    model = small(3, kind, max_iter=400, n_modes=10).fit(data)
+    found = evaluate(model, data)
+    assert found["dyn_r2_10"] > found["dyn_r2_10_control"] + 0.1
+    assert found["r2"] > 0.7
+    assert np.isfinite(model.forecast(data, 20)).all()
+
+
+def test_gated_modes_come_from_the_state_alone():
+    gated = Gated(2, 3)
+    x = normal(50, 2, dtype=torch.float32)
+    assert torch.equal(gated.modes(x), gated.modes(x, normal(50, 2, seed=1, dtype=torch.float32)))
+    assert len(gated.modes(x).unique()) > 1
+
+
+def test_recurrent_context_uses_the_past_inside_the_trial_only():
+    data = simulate.lds(rng=np.random.default_rng(1), trials=6, steps=40, observed=6)
+    model = small(3, "recurrent", max_iter=30, batch_size=64).fit(data)
+    y = data.observations[:40].copy()
+    before = model.predict(y)
+    y[10] += 1
+    after = model.predict(y)
+    changed = np.abs(after - before).max(1) > 0
+    C = model.dynamics_.context
+    np.testing.assert_array_equal(np.flatnonzero(changed), np.arange(10, 10 + C + 1))
+    whole = np.concatenate(model.predict(data))
+    np.testing.assert_allclose(whole[:40], before, rtol=1e-4, atol=1e-5)
+
+
+def test_recurrent_without_skip_is_cpc():
+    """An affine map of an autoregressive summary, and nothing else."""
+    torch.manual_seed(0)
+    model = Recurrent(2, context=3, hidden=5, skip=False)
+    x = normal(7, 4, 2, dtype=torch.float32)
+    _, state = model.gru(x)
+    torch.testing.assert_close(model(x), model.head(state[0]))
+
+
+# -- roll-outs ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def switching():
+    data = simulate.slds(
+        rng=np.random.default_rng(1), d=2, modes=2, trials=20, steps=100, observed=6, layers=1,
+        switch_probability=0.05,
+    )  # fmt: skip
+    return small(2, "switching", n_modes=2, max_iter=50, batch_size=64).fit(data), data
+
+
+def test_transition_matrix_counts_moves_inside_trials():
+    series = TimeSeries(np.zeros((9, 1), np.float32), np.array([0, 5, 9]))
+    modes = np.array([0, 0, 1, 1, -1, 1, 1, 1, -1])
+    # moves: 0→0, 0→1, 1→1 | 1→1, 1→1; and one more for staying
+    expected = [[2 / 3, 1 / 3], [0, 1]]
+    np.testing.assert_allclose(transition_matrix(modes, series, 2, 1), expected, rtol=1e-6)
+
+
+def test_markov_forecast_is_the_mean_over_modes_that_move(switching):
+    model, data = switching
+    np.testing.assert_allclose(model.transitions_.sum(1), 1, rtol=1e-5)
+    held = model.forecast(data, 3)[0]
+    mean = model.forecast(data, 3, modes="markov")[0]
+    x = model.transform(data)[0][-1].astype(float)
+    p = np.eye(2)[model.modes(data)[0][-1]]
+    W = model.dynamics_.matrices.detach().numpy().astype(float)
+    still = x.copy()
+    for j in range(3):
+        p = p @ model.transitions_
+        x = np.einsum("k,kij,j->i", p, W, x)
+        still = W[model.modes(data)[0][-1]] @ still
+        np.testing.assert_allclose(mean[j], x, rtol=1e-4)
+        np.testing.assert_allclose(held[j], still, rtol=1e-4)
+    assert np.abs(mean - held).max() > 0
+
+
+def test_forecast_modes_must_fit_the_model(switching):
+    model, data = switching
+    with pytest.raises(InputError, match="'gated' does not fit SwitchingLinear"):
+        model.forecast(data, 3, modes="gated")
+    with pytest.raises(InputError, match="wanted one of hold, markov, gated"):
+        model.forecast(data, 3, modes="guess")
+    gated = small(2, "gated", n_modes=2, max_iter=5, batch_size=64).fit(data)
+    default, named = gated.forecast(data, 3), gated.forecast(data, 3, modes="gated")
+    np.testing.assert_array_equal(np.stack(default), np.stack(named))
+    with pytest.raises(InputError, match="'markov' does not fit Gated"):
+        gated.forecast(data, 3, modes="markov")
+
+
+def test_diverging_forecast_warns_and_names_the_spectral_radius(switching):
+    model, data = switching
+    before = model.dynamics_.matrices.detach().clone()
+    try:
+        with torch.no_grad():
+            model.dynamics_.matrices.copy_(1.5 * torch.eye(2).expand(2, 2, 2))
+        np.testing.assert_allclose(model.spectral_radius_, [1.5, 1.5], rtol=1e-6)
+        with pytest.warns(UserWarning, match=r"20 of 20 trials leaves .* 1.5000, 1.5000"):
+            model.forecast(data, 30)
+    finally:
+        with torch.no_grad():
+            model.dynamics_.matrices.copy_(before)
+
+
+# -- generalisation ----------------------------------------------------------------------------
+
+
+def test_new_trials_are_judged_with_the_map_of_the_training_data_too():
+    data = simulate.lds(rng=np.random.default_rng(1), trials=50, steps=100, observed=10, layers=2)
+    fresh = simulate.again(data, rng=np.random.default_rng(2), trials=10)
+    model = small(3).fit(data)
+    found = evaluate(model, fresh, train=data)
+    x = np.concatenate(model.transform(data))
+    there = LinearRegression().fit(x, data.truth.latents)
+    expected = there.score(np.concatenate(model.transform(fresh)), fresh.truth.latents)
+    assert found["r2_train_map"] == pytest.approx(expected, abs=1e-6)
+    assert 0.9 < found["r2_train_map"] < found["r2"]
+    assert evaluate(model, data, train=data)["r2_train_map"] == pytest.approx(
+        evaluate(model, data)["r2"]
+    )
+
+
+# -- custom similarity -------------------------------------------------------------------------
+
+
+class Laplace(nn.Module):
+    def forward(self, q, k):
+        return -(q - k).abs().sum(-1)
+
+
+def test_any_similarity_is_summed_in_chunks(monkeypatch):
+    q, k = normal(40, 3).requires_grad_(), normal(70, 3, seed=1).requires_grad_()
+    bias = normal(70, seed=2)
+    skip = torch.randint(-1, 70, (40, 3), generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr("dynacl.objective.reference.CHUNK", 1000)  # a few rows at a time
+    got = log_sum(Laplace(), q, k, bias, skip)
+    logits = -(q[:, None] - k).abs().sum(-1) + bias
+    mask = torch.zeros(40, 71, dtype=torch.bool)
+    mask[torch.arange(40)[:, None], torch.where(skip < 0, 70, skip)] = True
+    expected = logits.masked_fill(mask[:, :-1], -torch.inf).logsumexp(1)
+    torch.testing.assert_close(got, expected)
+    for a, b in zip(
+        torch.autograd.grad(got.sum(), (q, k)), torch.autograd.grad(expected.sum(), (q, k)),
+        strict=True,
+    ):  # fmt: skip
+        torch.testing.assert_close(a, b)
+    same = log_sum(lambda a, b: Euclidean()(a, b), q, k, bias, skip)
+    torch.testing.assert_close(same, log_sum(Euclidean(), q, k, bias, skip))
