@@ -16,7 +16,8 @@ LAYERS = [
     {"persistence"},
     {"estimator"},
     {"evaluation", "plots"},
-    {"demo"},
+    {"baselines"},
+    {"demo", "experiments"},
     {"cli"},
 ]
 

@@ -22,6 +22,7 @@ from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries, write_npz
 from dynacl.estimator import DCL, DYNAMICS
 from dynacl.evaluation import POST_HOC, evaluate
+from dynacl.experiments import command as reproduce
 from dynacl.simulate.systems import CONTROLS
 from dynacl.training import PROTOCOLS, Record, Run, TrainingError
 
@@ -275,6 +276,9 @@ def parser() -> argparse.ArgumentParser:
                    "a step, for all trials alike or one trial after the other")  # fmt: skip
     p.add_argument("--out", metavar="FILE", help=".npz, .npy or .csv (default: CSV to stdout)")
     _common(p, force=True, device=True)
+
+    p = add("reproduce", reproduce.run_reproduce, reproduce.HELP, reproduce.EXAMPLE)
+    reproduce.add_arguments(p)
     return top
 
 
