@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import sys
@@ -90,8 +91,8 @@ def _render(
     """All rows, also those that --only left out this time: a table grows with what is there."""
 
     def view(protocol: str) -> View:
-        fits = {f.name: f for f in _plan(experiment, o, protocol)}
-        fits |= {f.name: f for f in _plan(experiment, o, protocol, chosen=True)}
+        both = _plan(experiment, o, protocol) + _plan(experiment, o, protocol, chosen=True)
+        fits = {(f.row.name, f.name): f for f in both}
         return View(experiment, list(fits.values()), store)
 
     twins = view("paper" if o.protocol == "ours" else "ours")
@@ -131,14 +132,17 @@ def _list() -> int:
 
 def count(e: Experiment, scale: str) -> int:
     """Fits of an experiment with the default repeats, without looking at any data."""
-    if scale == "paper":
-        return sum(row.datasets * row.seeds for row in e.rows(scale))
-    return sum(row.seeds if "consistency" in row.cells else 1 for row in e.rows(scale))
+    fits: dict[str, int] = {}
+    for row in e.rows(scale):
+        key = json.dumps([row.data, row.model, row.control, row.post_hoc], sort_keys=True)
+        seeds = row.seeds if scale == "paper" or "consistency" in row.cells else 1
+        fits[key] = seeds * (row.datasets if scale == "paper" else 1)
+    return sum(fits.values())
 
 
 def _dry_run(fits: list[Fit], todo: list[Fit], store: Store, jobs: int) -> int:
     seconds = expected(fits, store)
-    for fit in {f.name: f for f in fits}.values():
+    for fit in {f.name: f for f in reversed(fits)}.values():
         took = f"{span(seconds[fit.name])} last time" if fit.name in seconds else "never run"
         print(f"{fit.name[:10]}  {store.state(fit.name):<8} {fit.label} ({took})")
     known = [seconds[f.name] for f in todo if f.name in seconds]

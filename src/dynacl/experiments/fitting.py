@@ -7,6 +7,7 @@ so the same configuration gives the same numbers in every engine.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import platform
 import time
@@ -65,7 +66,7 @@ def run(config: Config) -> Outcome:
 
 
 def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
-    series = data(json.dumps(config["data"], sort_keys=True), config["where"].get("path"))
+    series = simulated(config)
     if "baseline" in config["model"]:
         return fit_other(config, series), {}
     training = series if config["control"] else replace(series, control=None)
@@ -100,12 +101,6 @@ def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
 
 def fit_other(config: Config, series: TimeSeries) -> Numbers:
     """TCL, PCL or TDRL: the best during training, as the paper reports them, and the last."""
-    try:
-        from dynacl.baselines import fit_baseline  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise InputError(
-            f"baselines: this dynacl comes without dynacl.baselines ({error})"
-        ) from error
     assert series.truth is not None
     latents = series.truth.latents
 
@@ -113,20 +108,30 @@ def fit_other(config: Config, series: TimeSeries) -> Numbers:
         return {"r2": metrics.r2(latents, x), "mcc": metrics.mcc(latents, x)}
 
     model = dict(config["model"])
-    length = {"smoke": {"steps": 20}, "quick": {"epochs": 5}}.get(config["training"]["scale"], {})
-    fitted = fit_baseline(
+    fitted = other_models().fit_baseline(
         model.pop("baseline"),
         series,
         domains=series.truth.modes,
         metric=judge,
         seed=config["seed"],
         **model,
-        **length,
     )
     if fitted.interrupted:
         raise KeyboardInterrupt
     found = {name: fitted.best(name) for name in ("r2", "mcc")}
     return found | {f"{name}_last": fitted.last(name) for name in ("r2", "mcc")}
+
+
+def other_models() -> Any:
+    """The package of TCL, PCL, TDRL and their data; nothing else here depends on it."""
+    try:
+        return importlib.import_module("dynacl.baselines")
+    except ImportError as error:
+        raise InputError(f"baselines: dynacl.baselines is not installed ({error})") from error
+
+
+def simulated(config: Config) -> TimeSeries:
+    return data(json.dumps(config["data"], sort_keys=True), config["where"].get("path"))
 
 
 @lru_cache(maxsize=1)
@@ -138,9 +143,7 @@ def data(settings: str, path: str | None = None) -> TimeSeries:
     if path is not None:
         return recorded(path, chosen, rng)
     if system == "changing":
-        from dynacl.baselines import changing  # type: ignore[import-not-found,unused-ignore]
-
-        series: TimeSeries = changing(rng=rng, **chosen)
+        series: TimeSeries = other_models().changing(rng=rng, **chosen)
         return series
     if system == "sphere-pairs":
         return simulate.sphere_pairs(rng=rng, **chosen)

@@ -71,7 +71,8 @@ class Claim:
 class Experiment:
     """A table or figure of the paper, as data. `rows` takes the scale: grids are smaller in quick.
 
-    figures: (experiment, rows, outcome) -> {name: Figure}; values: see `render.values`.
+    figures: View -> {name: Figure}. values: (View, row, metric) -> numbers, where a metric is not
+    one of a single fit.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
     figures: Callable[..., dict[str, Any]] | None = None
     values: Callable[..., list[float]] | None = None
+    summary: Callable[..., tuple[str, Any]] | None = None  # of a store, beside or instead of rows
     quick_samples: int = 200_000
     needs_data: bool = False  # from --data-dir
 
@@ -163,7 +165,7 @@ def configuration(
     if scale == "smoke" and "n_modes" in model:
         model["n_modes"] = min(model["n_modes"], SMOKE_MODES)
     if "baseline" in model:
-        training: dict[str, Any] = {"scale": scale}
+        training: dict[str, Any] = {}  # how long is in the model's settings
     else:
         training = train_as(row, scale, protocol)
     config = {

@@ -108,14 +108,17 @@ def claims(view: View) -> list[Line]:
 
 
 def paired(view: View, more: tuple[str, str], less: tuple[str, str]) -> list[float]:
+    if view.experiment.values is not None:  # a metric between fits: there are no pairs
+        a, b = view.values(*more), view.values(*less)
+        return [statistics.fmean(a) - statistics.fmean(b)] if a and b else []
     found = []
     others = {(f.dataset, f.seed): f for f in view.done(less[0])}
     for fit in view.done(more[0]):
         other = others.get((fit.dataset, fit.seed))
         if other is not None:
-            a, b = view.value(fit, more[1]), view.value(other, less[1])
-            if a is not None and b is not None:
-                found.append(a - b)
+            x, y = view.value(fit, more[1]), view.value(other, less[1])
+            if x is not None and y is not None:
+                found.append(x - y)
     return found
 
 
@@ -144,11 +147,15 @@ def render(view: View, folder: Path, about: Line, other: View | None = None) -> 
         "identity_rows_other_protocol": [] if other is None else [
             line for line in table(other) if line["ours"] is not None
         ],
+        "summary": None,
         "errors": sorted({f"{f.row.name}: {view.found[f.name]['error']}"
                           for f in view.fits if view.state(f) == "failed"}),
     }  # fmt: skip
+    text = ""
+    if view.experiment.summary is not None:
+        text, content["summary"] = view.experiment.summary(view.store)
     write(folder / "table.json", (to_json(content, indent=1, ensure_ascii=False) + "\n").encode())
-    write(folder / "table.md", markdown(content).encode())
+    write(folder / "table.md", (markdown(content) + text).strip().encode() + b"\n")
     written = [folder / "table.md", folder / "table.json"]
     if view.experiment.figures is not None and view.found:
         for name, figure in view.experiment.figures(view).items():
@@ -173,7 +180,8 @@ def markdown(content: Line) -> str:
         parts.append(content["note"])
     if len(content["sources"]) > 1:
         parts.append("These results were made by different versions of the code.")
-    parts.append(_cells(content["cells"]))
+    if content["cells"]:
+        parts.append(_cells(content["cells"]))
     if content["claims"]:
         lines = [f"| {c['claim']} | {_number(c['paper'])} | {_ours(c['ours'])} | {_n(c['ours'])} "
                  f"| {c['verdict']} |" for c in content["claims"]]  # fmt: skip
@@ -187,7 +195,7 @@ def markdown(content: Line) -> str:
         parts.append(_cells(content["identity_rows_other_protocol"]))
     if content["errors"]:
         parts.append("Failed:\n" + "\n".join(f"- {e}" for e in content["errors"]))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts) + "\n\n"
 
 
 def _cells(lines: Sequence[Line]) -> str:
