@@ -42,7 +42,8 @@ EXPERIMENT = Experiment(
     source="tab:benchmarking",
     rows=rows,
     note="identity is CEBRA-time. TCL, PCL and TDRL: the best during training, as the paper "
-    "reports them, and the last; DCL the last. quick: 5 epochs of 100,000 samples, not 50 of a million.",
+    "reports them, and the last; DCL the last. quick: 5 epochs of 100,000 samples, not 50 of a "
+    "million.",
     claims=tuple(
         Claim(f"{noise} noise: DCL minus {name}",
               (f"{noise}/switching", "r2"), (f"{noise}/{name}", "r2"))

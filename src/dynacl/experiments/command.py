@@ -74,7 +74,7 @@ def run_reproduce(o: argparse.Namespace) -> int:
     folder = out / f"{experiment.name}-{o.scale}-{o.protocol}"
     view = partial(_render, experiment, store, o, folder)
     try:
-        failed = sweep(todo, store, _engine(o, jobs), jobs=jobs) if todo else 0
+        sweep(todo, store, _engine(o, jobs))
     except KeyboardInterrupt:
         view()
         print(f"kept in {store.runs}; the same command goes on from here", file=sys.stderr)
@@ -82,7 +82,7 @@ def run_reproduce(o: argparse.Namespace) -> int:
     written = view()
     print((folder / "table.md").read_text())
     print("written: " + ", ".join(map(str, written)), file=sys.stderr)
-    return 1 if failed else 0
+    return int(any(store.state(f.name) == "failed" for f in fits))
 
 
 def _render(
@@ -142,7 +142,7 @@ def count(e: Experiment, scale: str) -> int:
 
 def _dry_run(fits: list[Fit], todo: list[Fit], store: Store, jobs: int) -> int:
     seconds = expected(fits, store)
-    for fit in {f.name: f for f in reversed(fits)}.values():
+    for fit in reversed({f.name: f for f in reversed(fits)}.values()):
         took = f"{span(seconds[fit.name])} last time" if fit.name in seconds else "never run"
         print(f"{fit.name[:10]}  {store.state(fit.name):<8} {fit.label} ({took})")
     known = [seconds[f.name] for f in todo if f.name in seconds]

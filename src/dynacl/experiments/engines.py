@@ -86,11 +86,12 @@ def on_client(client: Any, configs: Sequence[Config], as_completed: Any) -> Iter
     """Submit all; the key is the fit's name, so that a cluster never does one twice."""
     futures = {client.submit(run, c, key=f"dynacl-{name(c)}", pure=True): c for c in configs}
     for future in as_completed(list(futures)):
-        if future.status == "finished":
-            yield future.result()
-        else:
-            yield _died(futures[future], repr(future.exception()))
+        try:
+            outcome = future.result()  # computed again if its worker died before it was fetched
+        except Exception as error:
+            outcome = _died(futures[future], repr(error))
         future.release()
+        yield outcome
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from dynacl.evaluation import evaluate
 from dynacl.experiments.plan import Config
 
 EXAMPLE = 2_000  # rows of latents and modes that are kept for pictures
+LONG_EXAMPLE = 10_000  # of a single long trial: the paper draws as many of its attractor
 FRESH = 100_000  # most steps of a fresh trial
 SOURCES = ("data.py", "simulate", "encoders.py", "dynamics.py", "objective", "optimizers.py",
            "training.py", "estimator.py", "evaluation.py", "metrics.py", "baselines")  # fmt: skip
@@ -56,6 +57,7 @@ def run(config: Config) -> Outcome:
         warnings.simplefilter("ignore")
         try:
             record["metrics"], arrays = fit(config)
+            record["fit_seconds"] = record["metrics"].pop("fit_seconds", None)
         except Exception as error:
             record |= {"state": "failed", "error": f"{type(error).__name__}: {error}"}
             record["traceback"] = traceback.format_exc()
@@ -170,7 +172,8 @@ def example(model: DCL, series: TimeSeries) -> dict[str, Array]:
     """Latents of the first rows, true and recovered, and modes: what the pictures show."""
     assert series.truth is not None
     x = np.concatenate(model.transform(series))
-    rows = slice(0, min(EXAMPLE, len(series)))
+    most = LONG_EXAMPLE if series.n_trials == 1 else EXAMPLE
+    rows = slice(0, min(most, len(series)))
     L, b = metrics.affine(x, series.truth.latents)
     kept = {
         "true": series.truth.latents[rows],

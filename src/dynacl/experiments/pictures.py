@@ -232,11 +232,15 @@ def control(view: View) -> Figures:
         kept = view.store.arrays(ours[dataset].name)
         rows = slice(0, int(kept["bounds"][1]))
         u = kept["control"][rows]
-        shown = (("control u", u), ("true latents", kept["true"][rows]),
-                 ("DCL with u", kept["recovered"][rows]),
-                 ("baseline", view.store.arrays(base[dataset].name)["recovered"][rows]))  # fmt: skip
+        other = view.store.arrays(base[dataset].name)
+        shown = {
+            "control u": u,
+            "true latents": kept["true"][rows],
+            "DCL with u": kept["recovered"][rows],
+            "baseline": other["recovered"][rows],
+        }
         still = np.flatnonzero((u == 0).all(1))
-        for axis, (title, values) in zip(axes[i], shown, strict=True):
+        for axis, (title, values) in zip(axes[i], shown.items(), strict=True):
             axis.plot(values, linewidth=0.8)
             if len(still):
                 axis.axvspan(still[0], still[-1], color=MUTED, alpha=0.3, linewidth=0)

@@ -18,6 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from dynacl.data import Array, InputError, write_npz
+from dynacl.experiments import plan
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.plan import Config, Fit
 from dynacl.persistence import to_json, write
@@ -75,33 +76,21 @@ def missing(fits: Sequence[Fit], store: Store, again: bool = False) -> list[Fit]
     return [f for f in reversed(unique.values()) if store.state(f.name) in wanted]
 
 
-def sweep(fits: Sequence[Fit], store: Store, engine: Engine, *, jobs: int = 1) -> int:
-    """Run these fits and keep every result as it comes; the number of those that failed."""
+def sweep(fits: Sequence[Fit], store: Store, engine: Engine) -> None:
+    """Run these fits and keep every result as it comes, also of those that fail."""
     labels = {f.name: f.label for f in fits}
-    failed = 0
-    with Display(len(fits), jobs) as display:
+    with Display(len(fits)) as display:
         for outcome in engine([f.config for f in fits]):
-            name = _name(outcome, labels)
+            name = plan.name(outcome.record["config"])
             store.put(name, outcome)
-            failed += outcome.record["state"] == "failed"
             display.show(labels[name], outcome.record)
-    return failed
-
-
-def _name(outcome: Outcome, labels: dict[str, str]) -> str:
-    from dynacl.experiments.plan import name
-
-    found = name(outcome.record["config"])
-    if found not in labels:
-        raise RuntimeError(f"a result came back for {found}, which was not asked for")
-    return found
 
 
 class Display:
     """A bar on a terminal, a line a fit in a log; with the time that is left."""
 
-    def __init__(self, total: int, jobs: int) -> None:
-        self.total, self.done, self.jobs = total, 0, jobs
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
         self.started = time.monotonic()
         self.bar = (
             tqdm(total=total, unit="fit", dynamic_ncols=True) if sys.stderr.isatty() else None
