@@ -24,7 +24,7 @@ import json, resource, sys, time
 import numpy as np
 import torch
 from dynacl import DCL, TimeSeries
-from dynacl.training import tensors, training_step
+from dynacl.training import rows, training_step
 p, path = json.loads(sys.argv[1]), sys.argv[2]
 if path:
     series = TimeSeries.read(path, trial_length=1000)
@@ -35,11 +35,11 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 model = DCL(p["d"], "switching", p["modes"], n_negatives=p["negatives"], max_iter=2,
             random_state=0).fit(series)
 model.encoder_.train(), model.dynamics_.train()
-data = tensors(series, model.settings_)
+data = rows(series, model.settings_)
 times = []
 for _ in range(9):
     started = time.perf_counter()
-    training_step(model.run_, *data, torch.device("cpu"))
+    training_step(model.run_, data, torch.device("cpu"))
     times.append(time.perf_counter() - started)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"seconds": sorted(times)[4], "extra_mb": (peak - before) / 1024}))

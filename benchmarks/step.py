@@ -12,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from dynacl import DCL, TimeSeries
-from dynacl.training import PROTOCOLS, tensors, training_step
+from dynacl.settings import PROTOCOLS
+from dynacl.training import rows as training_rows
+from dynacl.training import training_step
 
 B, M, D, d, K = 2048, 2**16, 50, 6, 5
 
@@ -53,21 +55,20 @@ def prepared(protocol: str, rows: int = 1_000_000, **changed: Any) -> tuple[Any,
     model = DCL(d, "switching", K, **settings).fit(series)
     model.encoder_.train()
     model.dynamics_.train()
-    y, u, t = tensors(series, model.settings_)
-    return model.run_, y, u, t
+    return model.run_, training_rows(series, model.settings_)
 
 
 def measure(rows: int = 1_000_000) -> list[dict[str, Any]]:
-    run, y, u, t = prepared("paper-slds", rows)
-    batch, *rest = prepared("default", rows)
+    run, data = prepared("paper-slds", rows)
+    batch, batch_data = prepared("default", rows)
     parameters = [*run.encoder.parameters(), *run.dynamics.parameters()]
     adam = torch.optim.Adam(parameters, lr=PROTOCOLS["paper-slds"].learning_rate)
     cpu = torch.device("cpu")
     found = medians(
         {
-            "ours, paper's setting": (lambda: training_step(run, y, u, t, cpu), 9),
-            "ours, default": (lambda: training_step(batch, *rest, cpu), 100),
-            "plain eager": (lambda: plain_step(run.encoder, run.dynamics, adam, y), 3),
+            "ours, paper's setting": (lambda: training_step(run, data, cpu), 9),
+            "ours, default": (lambda: training_step(batch, batch_data, cpu), 100),
+            "plain eager": (lambda: plain_step(run.encoder, run.dynamics, adam, data.y), 3),
         }
     )
     plain = found["plain eager"]

@@ -75,7 +75,7 @@ def test_array_in_array_out_and_list_in_list_out(data, switching):
 
 def test_transform_does_not_depend_on_its_batches(data, linear, monkeypatch):
     whole = linear.transform(data.observations)
-    monkeypatch.setattr("dynacl.estimator.ROWS", 7)
+    monkeypatch.setattr("dynacl.inference.ROWS", 7)
     np.testing.assert_allclose(linear.transform(data.observations), whole, rtol=1e-4, atol=1e-5)
 
 
@@ -153,8 +153,8 @@ def test_partial_fit_continues_and_uses_the_new_data(data):
     assert len(same.history_) == 20
     assert not torch.equal(model.encoder_.layers[0].weight, same.encoder_.layers[0].weight)
     assert not torch.equal(other.encoder_.layers[0].weight, same.encoder_.layers[0].weight)
-    assert torch.equal(other.encoder_.shift, model.encoder_.shift)
-    assert torch.equal(other.encoder_.whiten, model.encoder_.whiten)
+    assert torch.equal(other.encoder_.whitening.shift, model.encoder_.whitening.shift)
+    assert torch.equal(other.encoder_.whitening.frame, model.encoder_.whitening.frame)
 
 
 def test_partial_fit_starts_a_model_that_is_not_fitted(data):

@@ -16,7 +16,7 @@ from dynacl.experiments.fitting import Outcome, run
 from dynacl.experiments.plan import configuration, name, paper_numbers, plan, size
 from dynacl.experiments.render import View, claims, table
 from dynacl.experiments.runner import Store, expected, missing, sweep
-from dynacl.training import PROTOCOLS
+from dynacl.settings import PROTOCOLS
 
 TABLE1 = EXPERIMENTS["table1"]
 

@@ -9,11 +9,11 @@ import dynacl
 
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
-    {"_version", "data", "progress"},
+    {"_version", "data", "progress", "settings"},
     {"encoders", "dynamics", "objective", "optimizers", "metrics"},
     {"simulate"},
     {"training"},
-    {"persistence"},
+    {"inference", "persistence", "recipe"},
     {"estimator"},
     {"evaluation", "plots"},
     {"baselines"},

@@ -13,12 +13,12 @@ from dynacl import DCL, TimeSeries, info_nce, simulate
 from dynacl.dynamics import SwitchingLinear, advance_in_training
 from dynacl.optimizers import SOAP
 from dynacl.persistence import load_checkpoint, save_checkpoint
+from dynacl.settings import PROTOCOLS
 from dynacl.training import (
-    PROTOCOLS,
     Run,
     TrainingError,
+    rows,
     split_modes,
-    tensors,
     training_step,
 )
 
@@ -97,9 +97,9 @@ def test_every_observation_is_encoded_once_a_step():
 def test_in_batch_negatives_leave_out_the_rows_own_pair(data, monkeypatch):
     captured = {}
 
-    def capture(predicted, following, negatives, *, temperature, skip):
+    def capture(predicted, following, negatives, *, skip, **rest):
         captured.update(following=following, negatives=negatives, skip=skip)
-        return info_nce(predicted, following, negatives, temperature=temperature, skip=skip)
+        return info_nce(predicted, following, negatives, skip=skip, **rest)
 
     monkeypatch.setattr("dynacl.training.info_nce", capture)
     small(n_negatives="batch", max_iter=1).fit(data)
@@ -128,7 +128,7 @@ def test_paper_protocols_train_as_the_paper_did(
     (adam,) = model.run_.optimizers
     assert type(adam) is torch.optim.Adam
     assert [g["lr"] for g in adam.param_groups] == [rate, dynamics_rate]
-    assert model.encoder_.whiten is None
+    assert model.encoder_.whitening is None
 
 
 def test_same_seed_gives_the_same_weights_and_another_seed_does_not(data):
@@ -267,7 +267,7 @@ def test_run_hands_its_generator_to_the_dynamics():
 def test_standardised_input_has_mean_0_and_unit_covariance(data):
     model = small(standardize=True, max_iter=1).fit(data)
     y = torch.from_numpy(data.observations)
-    z = (y - model.encoder_.shift) @ model.encoder_.whiten
+    z = model.encoder_.whitening(y)
     assert z.shape[1] == 3  # 8 observed dimensions hold 3 latent ones, the rest is nothing
     torch.testing.assert_close(z.mean(0), torch.zeros(3), atol=1e-3, rtol=0)
     torch.testing.assert_close(torch.cov(z.T), torch.eye(3), atol=1e-2, rtol=0)
@@ -351,8 +351,7 @@ def test_modes_are_split_apart_when_the_contrast_goes_several_steps_ahead():
     encoder.weight = torch.nn.Parameter(torch.zeros(1))
     dynamics = SwitchingLinear(2, 2)
     run = Run(encoder, dynamics, PROTOCOLS["default"], torch.Generator().manual_seed(0))
-    y, u, t = tensors(data, run.settings)
-    split_modes(run, y, u, t, torch.device("cpu"))
+    split_modes(run, rows(data, run.settings), torch.device("cpu"))
     found, true = dynamics.matrices.detach().numpy(), data.truth.system["matrices"]
     errors = [max(np.abs(found[[i, 1 - i]] - true).max(axis=(1, 2))) for i in (0, 1)]
     assert min(errors) < 0.01

@@ -20,11 +20,15 @@ import numpy as np
 from dynacl import persistence, simulate
 from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries, write_npz
-from dynacl.estimator import DCL, DYNAMICS
-from dynacl.evaluation import POST_HOC, evaluate
+from dynacl.dynamics import Polynomial
+from dynacl.estimator import DCL, FORECASTS
+from dynacl.evaluation import POST_HOC, equations, evaluate
 from dynacl.experiments import command as reproduce
+from dynacl.objective.density import KERNELS
+from dynacl.recipe import DYNAMICS, SIMILARITIES
+from dynacl.settings import PROTOCOLS
 from dynacl.simulate.systems import CONTROLS
-from dynacl.training import PROTOCOLS, Record, Run, TrainingError
+from dynacl.training import Record, Run, TrainingError
 
 RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
 TABLES = (".npz", ".npy", ".csv")
@@ -93,6 +97,13 @@ def run_fit(o: argparse.Namespace) -> int:
             o.dynamics,
             o.modes,
             bias=o.bias,
+            degree=o.degree,
+            lipschitz=o.lipschitz,
+            time_lags=o.time_lags,
+            similarity=o.similarity,
+            asymmetric=o.asymmetric,
+            density_correction=o.density_correction,
+            bandwidth=o.bandwidth,
             protocol=o.protocol,
             batch_size=o.batch_size,
             n_negatives=o.n_negatives,
@@ -132,20 +143,30 @@ def run_fit(o: argparse.Namespace) -> int:
 
 
 def run_evaluate(o: argparse.Namespace) -> None:
-    found = evaluate(DCL.load(o.run, device=o.device), _read(o), post_hoc=o.post_hoc, seed=o.seed)
+    model, series = DCL.load(o.run, device=o.device), _read(o)
+    train = None if o.train is None else TimeSeries.read(o.train)
+    found = evaluate(model, series, post_hoc=o.post_hoc, train=train, seed=o.seed)
     if o.json:
         print(persistence.to_json(found))
-    else:
-        _table(found)
+        return
+    _table(found)
+    if isinstance(model.dynamics_, Polynomial) and series.truth is not None:
+        flow = equations(model, series)
+        for mine, true in zip(flow["recovered_text"], flow["true_text"], strict=True):
+            print(f"  found  {mine}\n  true   {true}")
 
 
 def run_embed(o: argparse.Namespace) -> None:
     model, series = DCL.load(o.run, device=o.device), _read(o)
     _new_file(o.out, o.force, TABLES)
-    parts = {"latents": np.concatenate(model.transform(series)), "bounds": series.bounds}
+    latents = model.transform(series, pad=o.pad)
+    bounds = np.concatenate([[0], np.cumsum([len(x) for x in latents])])
+    parts = {"latents": np.concatenate(latents), "bounds": bounds}
     if hasattr(model.dynamics_, "modes"):
-        modes = np.full(len(series), -1, dtype=np.int64)
-        for (a, _), found in zip(series.spans(), model.modes(series), strict=True):
+        modes = np.full(len(parts["latents"]), -1, dtype=np.int64)
+        if o.pad:
+            series = series.padded(max(model.settings_.time_lags))
+        for a, found in zip(bounds, model.modes(series), strict=False):
             modes[a : a + len(found)] = found
         parts["modes"] = modes
     _write_arrays(o.out, parts, "latents")
@@ -159,7 +180,10 @@ def run_forecast(o: argparse.Namespace) -> None:
     u: Any = None if o.control is None else TimeSeries.read(o.control).observations
     if u is not None and len(u) == o.steps * series.n_trials and series.n_trials > 1:
         u = np.split(u, series.n_trials)
-    future = model.forecast(series, o.steps, u=u)
+    future = model.forecast(series, o.steps, u=u, modes=o.modes)
+    if model.spectral_radius_ is not None:
+        radius = ", ".join(f"{r:.5f}" for r in model.spectral_radius_)
+        print(f"spectral radius: {radius}", file=sys.stderr)
     rows = np.concatenate(future)
     if o.out is None:
         np.savetxt(sys.stdout, rows, delimiter=",", fmt="%.7g")
@@ -241,6 +265,14 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--components", type=int, default=3, help="latent dimensions (default: 3)")
     p.add_argument("--modes", type=int, default=5, help="of switching dynamics (default: 5)")
     p.add_argument("--bias", action="store_true", help="give the dynamics an offset")
+    p.add_argument("--degree", type=int, default=2, help="of polynomial dynamics (default: 2)")
+    p.add_argument("--lipschitz", type=float, help="bound on the slope of mlp dynamics' correction")
+    p.add_argument("--time-lags", type=_lags, default=(0,), metavar="0,1,2",
+                   help="steps back from now that the encoder sees together")  # fmt: skip
+    p.add_argument("--similarity", choices=SIMILARITIES, default="euclidean")
+    p.add_argument("--asymmetric", action="store_true", help="a second encoder for references")
+    p.add_argument("--density-correction", choices=KERNELS)
+    p.add_argument("--bandwidth", type=float, help="of the density estimate (default: Scott's)")
     p.add_argument("--protocol", choices=list(PROTOCOLS), default="default")
     p.add_argument("--batch-size", type=int)
     p.add_argument("--n-negatives", type=_negatives, help='a number, or "batch"')
@@ -258,12 +290,16 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("run", metavar="RUN")
     _data(p)
     p.add_argument("--post-hoc", choices=POST_HOC, help="judge dynamics fitted afterwards")
+    p.add_argument("--train", metavar="FILE", help="the training data, where DATA is new: fit the "
+                   "affine map to the truth there too (r2_train_map)")  # fmt: skip
     _common(p, seed=True, as_json=True, device=True)
 
     p = add("embed", run_embed, "write the latents (and modes) of data",
             "dynacl embed runs/slds new.npz --out z.npz")  # fmt: skip
     p.add_argument("run", metavar="RUN")
     _data(p)
+    p.add_argument("--pad", action="store_true", help="keep the steps without a full window of "
+                   "time lags")  # fmt: skip
     p.add_argument("--out", required=True, metavar="FILE", help=".npz, .npy or .csv")
     _common(p, force=True, device=True)
 
@@ -272,6 +308,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("run", metavar="RUN")
     _data(p)
     p.add_argument("--steps", type=int, required=True)
+    p.add_argument("--modes", choices=FORECASTS, help="hold the last mode (default), or let modes "
+                   "move as a Markov chain; gated models read them off the state")  # fmt: skip
     p.add_argument("--control", metavar="FILE", help="control input of the steps to come: one row "
                    "a step, for all trials alike or one trial after the other")  # fmt: skip
     p.add_argument("--out", metavar="FILE", help=".npz, .npy or .csv (default: CSV to stdout)")
@@ -316,6 +354,10 @@ def _seed(text: str) -> int:
     return seed
 
 
+def _lags(text: str) -> tuple[int, ...]:
+    return tuple(int(lag) for lag in text.split(","))
+
+
 def _negatives(text: str) -> int | str:
     return text if text == "batch" else int(text)
 
@@ -356,8 +398,9 @@ def _keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
 def _same_settings(o: argparse.Namespace, model: DCL, out: Path) -> None:
     """A resumed run has its settings; an option that says otherwise is an error, not ignored."""
     names = {"components": "n_components", "modes": "n_modes", "seed": "random_state"}
-    same = ("dynamics", "bias", "protocol", "batch_size", "n_negatives", "max_iter",
-            "learning_rate", "dynamics_learning_rate", "time_offset")  # fmt: skip
+    same = ("dynamics", "bias", "degree", "lipschitz", "similarity", "asymmetric",
+            "density_correction", "bandwidth", "protocol", "batch_size", "n_negatives", "max_iter",
+            "learning_rate", "dynamics_learning_rate", "time_offset", "time_lags")  # fmt: skip
     defaults = parser().parse_args(["fit", "-", "--out", "-"])
     for option, parameter in (names | dict(zip(same, same, strict=True))).items():
         given, has = getattr(o, option), getattr(model, parameter)

@@ -150,40 +150,63 @@ class TimeSeries:
     def spans(self) -> Iterator[tuple[int, int]]:
         return zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True)
 
-    def steps(self, offset: int = 1, *, allow_short: bool = False) -> Ints:
-        """All t with t and t + offset in the same trial: the valid reference steps, in order.
+    def steps(self, offset: int = 1, past: int = 0, *, allow_short: bool = False) -> Ints:
+        """All t with t − past, t and t + offset in the same trial: the valid references, in order.
 
         A trial without any is an error unless allow_short.
         """
         if offset < 1:
             raise InputError(f"time_offset: got {offset}; wanted at least 1")
-        short = np.flatnonzero(self.lengths <= offset)
+        short = np.flatnonzero(self.lengths <= offset + past)
         if len(short) and not allow_short:
             i = int(short[0])
+            behind = f" and {past} steps back" if past else ""
             raise InputError(
                 f"X: trial {i} has {self.lengths[i]} sample{'s' if self.lengths[i] != 1 else ''}; "
-                f"time_offset={offset} needs at least {offset + 1} (n_samples = "
+                f"time_offset={offset}{behind} needs at least {offset + past + 1} (n_samples = "
                 f"{self.lengths[i]}); drop the {len(short)} trial(s) that are too short"
             )
-        left = np.repeat(self.bounds[1:], self.lengths) - np.arange(len(self))  # steps to the end
-        return np.flatnonzero(left > offset)
+        t = self.with_past(past)
+        end = np.repeat(self.bounds[1:], self.lengths)
+        return t[end[t] - t > offset]
+
+    def with_past(self, past: int) -> Ints:
+        """All t with t − past in the same trial, in order."""
+        t = np.arange(len(self))
+        return np.flatnonzero(t - np.repeat(self.bounds[:-1], self.lengths) >= past)
+
+    def trimmed(self, past: int) -> TimeSeries:
+        """Without the first `past` steps of each trial: those that have no full past."""
+        if past == 0:
+            return self
+        if (self.lengths <= past).any():
+            i = int(np.argmax(self.lengths <= past))
+            raise InputError(
+                f"X: trial {i} has {self.lengths[i]} samples (n_samples = {self.lengths[i]}); "
+                f"time_lags that reach {past} steps back need at least {past + 1}"
+            )
+        return self._rows(self.with_past(past), (self.lengths - past).tolist())
+
+    def padded(self, past: int) -> TimeSeries:
+        """With `past` more steps before each trial, at which nothing moves: its first one again."""
+        rows = np.concatenate([np.r_[np.full(past, a), np.arange(a, b)] for a, b in self.spans()])
+        return self._rows(rows, (self.lengths + past).tolist())
 
     def select(self, trials: Sequence[int]) -> TimeSeries:
         """The series of these trials alone, truth and control included."""
         if len(trials) == 0 or not all(0 <= i < self.n_trials for i in trials):
             raise InputError(f"trials: got {list(trials)}; wanted some of 0 to {self.n_trials - 1}")
         rows = np.concatenate([np.arange(self.bounds[i], self.bounds[i + 1]) for i in trials])
+        return self._rows(rows, [int(self.lengths[i]) for i in trials])
+
+    def _rows(self, rows: Ints, lengths: list[int]) -> TimeSeries:
         truth = self.truth and Truth(
             self.truth.latents[rows],
             None if self.truth.modes is None else self.truth.modes[rows],
             self.truth.system,
         )
-        return TimeSeries(
-            self.observations[rows],
-            _bounds([int(self.lengths[i]) for i in trials], None),
-            None if self.control is None else self.control[rows],
-            truth,
-        )
+        control = None if self.control is None else self.control[rows]
+        return TimeSeries(self.observations[rows], _bounds(lengths, None), control, truth)
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:

@@ -1,4 +1,4 @@
-"""Encoders h: observations (n, D) to latents (n, d)."""
+"""Encoders h: observations (n, D), or windows of them (n, lags · D), to latents (n, d)."""
 
 from __future__ import annotations
 
@@ -10,35 +10,56 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+Floats = npt.NDArray[np.float32]
 
-class MLP(nn.Module):
-    """Linear layers with GELU between them; 30d, 30d and 10d hidden units (paper, Experiments).
 
-    `shift` and `whiten` standardise the input: z = (y − shift) whiten. They are learned from the
-    training data, not by gradient descent, and are part of the model; without a `whitening` they
-    are not there.
+class Whitening(nn.Module):
+    """Standardises the input: zero mean and unit covariance, first of a frame, then of a window.
+
+    Learned from the training data, not by gradient descent, and part of the model. `shift` (D,) and
+    `frame` (D, r) take one observation; `window` (lags · r, s), only with time lags, takes the
+    whitened observations of a window, which are much alike and differ in what matters.
     """
 
-    shift: Tensor | None
-    whiten: Tensor | None
+    shift: Tensor
+    frame: Tensor
+    window: Tensor | None
+
+    def __init__(self, shift: Tensor, frame: Tensor, window: Tensor | None = None) -> None:
+        super().__init__()
+        self.register_buffer("shift", shift)
+        self.register_buffer("frame", frame)
+        self.register_buffer("window", window)
+
+    @property
+    def n_outputs(self) -> int:
+        return (self.frame if self.window is None else self.window).shape[1]
+
+    def forward(self, y: Tensor) -> Tensor:
+        if self.window is None:
+            return (y - self.shift) @ self.frame
+        frames = y.view(len(y), -1, len(self.shift))
+        return ((frames - self.shift) @ self.frame).flatten(1) @ self.window
+
+
+class MLP(nn.Module):
+    """Linear layers with GELU between them; 30d, 30d and 10d hidden units (paper, Experiments)."""
 
     def __init__(
         self,
         n_features: int,
         n_components: int,
         hidden: Sequence[int] | None = None,
-        whitening: tuple[Tensor, Tensor] | None = None,
+        whitening: Whitening | None = None,
         gain: float = 1.0,
         generator: torch.Generator | None = None,
     ) -> None:
         """gain: factor on the first layer's initial weights; sharper features from the start."""
         super().__init__()
         d = n_components
-        shift, whiten = whitening or (None, None)
-        n_inputs = n_features if whiten is None else whiten.shape[1]
+        n_inputs = n_features if whitening is None else whitening.n_outputs
         sizes = [n_inputs, *(hidden or (30 * d, 30 * d, 10 * d)), d]
-        self.register_buffer("shift", shift)
-        self.register_buffer("whiten", whiten)
+        self.whitening = whitening
         parts: list[nn.Module] = []
         for n_in, n_out in pairwise(sizes):
             parts += [_linear(n_in, n_out, generator), nn.GELU()]
@@ -47,26 +68,66 @@ class MLP(nn.Module):
             self.layers[0].weight.mul_(gain)  # type: ignore[operator]
 
     def forward(self, y: Tensor) -> Tensor:
-        if self.whiten is not None and self.shift is not None:
-            y = (y - self.shift) @ self.whiten
-        x: Tensor = self.layers(y)
+        x: Tensor = self.layers(y if self.whitening is None else self.whitening(y))
         return x
 
 
-def whitening(y: npt.NDArray[np.float32], rows: int = 200_000) -> tuple[Tensor, Tensor]:
-    """Shift and matrix that give observations zero mean and unit covariance, (D,) and (D, r).
+class OnSphere(nn.Module):
+    """An encoder whose latents have unit length, for noise on the sphere."""
 
-    Principal components below 1e-4 of the largest variance are noise or nothing: they are dropped.
-    Estimated from at most `rows` rows, evenly spread.
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, y: Tensor) -> Tensor:
+        return nn.functional.normalize(self.inner(y), dim=-1)
+
+
+class Asymmetric(nn.Module):
+    """h₁ = `reference` for references, h₂ = `target` for positives and negatives.
+
+    Called like any encoder it is h₂, the one that recovers the latents.
     """
-    sample = np.asarray(y[:: max(1, len(y) // rows)], dtype=np.float64)
+
+    def __init__(self, reference: nn.Module, target: nn.Module) -> None:
+        super().__init__()
+        self.reference, self.target = reference, target
+
+    def forward(self, y: Tensor) -> Tensor:
+        x: Tensor = self.target(y)
+        return x
+
+
+def references(encoder: nn.Module) -> nn.Module:
+    """The encoder of references: h₁ of an asymmetric pair, else the encoder itself."""
+    return encoder.reference if isinstance(encoder, Asymmetric) else encoder
+
+
+def whitening(y: Floats, windows: npt.NDArray[np.int64] | None = None) -> Whitening:
+    """Learn a Whitening from observations (T, D), and from windows (n, lags) of rows of them.
+
+    Principal components of a frame below 1e-4 of the largest variance are noise or nothing: they
+    are dropped. In a window they are not: there, the small ones are velocities and accelerations.
+    Estimated from at most 200,000 frames and 20,000 windows, evenly spread.
+    """
+    sample = np.asarray(y[:: max(1, len(y) // 200_000)], dtype=np.float64)
     mean = sample.mean(0)
-    centred = sample - mean
+    frame = _principal(sample - mean, 1e-4)
+    if windows is None or windows.shape[1] == 1:
+        return Whitening(_tensor(mean), _tensor(frame))
+    windows = windows[:: max(1, len(windows) // 20_000)]
+    flat = ((np.asarray(y[windows], dtype=np.float64) - mean) @ frame).reshape(len(windows), -1)
+    return Whitening(_tensor(mean), _tensor(frame), _tensor(_principal(flat, 1e-10)))
+
+
+def _principal(centred: npt.NDArray[np.float64], least: float) -> npt.NDArray[np.float64]:
+    """The matrix that gives rows unit covariance, without components below `least` of the top."""
     variance, axes = np.linalg.eigh(centred.T @ centred / len(centred))
-    keep = variance > 1e-4 * max(variance[-1], np.finfo(np.float32).tiny)
+    keep = variance > least * max(variance[-1], np.finfo(np.float32).tiny)
     if not keep.any():  # constant observations: nothing to scale by
-        return _tensor(mean), torch.eye(y.shape[1])
-    return _tensor(mean), _tensor(axes[:, keep] / np.sqrt(variance[keep]))
+        return np.eye(centred.shape[1])
+    whiten: npt.NDArray[np.float64] = axes[:, keep] / np.sqrt(variance[keep])
+    return whiten
 
 
 def _tensor(x: npt.NDArray[np.float64]) -> Tensor:

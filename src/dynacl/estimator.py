@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,15 +19,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from dynacl import persistence
+from dynacl import inference, persistence, recipe
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.dynamics import Identity, Linear, SwitchingLinear, Truth
-from dynacl.encoders import MLP, whitening
-from dynacl.objective import reference
-from dynacl.training import PROTOCOLS, Callback, Run, Settings, default_steps, train
+from dynacl.dynamics import Gated, SwitchingLinear
+from dynacl.encoders import Asymmetric, whitening
+from dynacl.objective import log_sum
+from dynacl.settings import Settings, tuples
+from dynacl.training import Callback, Run, train
 
-DYNAMICS = ("identity", "linear", "switching", "truth")
-ROWS = 1 << 15  # rows that are embedded at a time: bounds the memory of transform
+FORECASTS = ("hold", "markov", "gated")
+DIVERGED = 10.0  # times the largest distance from 0 in the data
 
 
 class DCL(TransformerMixin, BaseEstimator):
@@ -37,15 +38,31 @@ class DCL(TransformerMixin, BaseEstimator):
     ----------
     n_components : int, default=3
         Dimensions d of the latent state.
-    dynamics : {"identity", "linear", "switching", "truth"} or nn.Module, default="linear"
+    dynamics : {"identity", "linear", "switching", "polynomial", "mlp", "gated", "recurrent", \
+"truth"} or nn.Module, default="linear"
         f. "truth" is the oracle, for data that carry their system. A module takes
         (x, x_next=None, u=None), each (n, d), and returns the prediction.
     n_modes : int, default=5
-        K, matrices in the bank of switching dynamics.
+        K, matrices in the bank of switching and gated dynamics.
     bias : bool, default=False
         Give linear and switching dynamics an offset (one for each mode).
+    degree : int, default=2
+        Of polynomial dynamics.
+    lipschitz : float or None, default=None
+        Bound on the slope of the "mlp" dynamics' correction; below 1 the dynamics is invertible.
     encoder : nn.Module or None, default=None
-        h, from (n, D) to (n, d). None is the paper's MLP.
+        h, from (n, lags · D) to (n, d). None is the paper's MLP.
+    time_lags : tuple of int, default=(0,)
+        Steps back from now that the encoder sees together, such as (0, 1, 2).
+    similarity : {"euclidean", "dot"} or nn.Module, default="euclidean"
+        φ. "dot" puts the latents on the unit sphere and learns the temperature. A module takes
+        (q, k), each (..., d), and returns (...).
+    asymmetric : bool, default=False
+        One encoder for references and another for positives and negatives; `transform` uses the
+        latter.
+    density_correction : {None, "euclidean", "vmf"}, default=None
+        α, the log of a kernel density estimate in embedding space, with `bandwidth` ε (or 1/κ;
+        None: Scott's rule).
     protocol : {"default", "paper-lds", "paper-slds", "paper-lorenz"}, default="default"
         How to train; the settings below replace those of the protocol where they are not None.
     batch_size, n_negatives, max_iter, learning_rate, dynamics_learning_rate, standardize
@@ -81,7 +98,14 @@ class DCL(TransformerMixin, BaseEstimator):
         n_modes: int = 5,
         *,
         bias: bool = False,
+        degree: int = 2,
+        lipschitz: float | None = None,
         encoder: nn.Module | None = None,
+        time_lags: Sequence[int] = (0,),
+        similarity: str | nn.Module = "euclidean",
+        asymmetric: bool = False,
+        density_correction: str | None = None,
+        bandwidth: float | None = None,
         protocol: str = "default",
         batch_size: int | None = None,
         n_negatives: int | str | None = None,
@@ -98,7 +122,14 @@ class DCL(TransformerMixin, BaseEstimator):
         self.dynamics = dynamics
         self.n_modes = n_modes
         self.bias = bias
+        self.degree = degree
+        self.lipschitz = lipschitz
         self.encoder = encoder
+        self.time_lags = time_lags
+        self.similarity = similarity
+        self.asymmetric = asymmetric
+        self.density_correction = density_correction
+        self.bandwidth = bandwidth
         self.protocol = protocol
         self.batch_size = batch_size
         self.n_negatives = n_negatives
@@ -127,6 +158,7 @@ class DCL(TransformerMixin, BaseEstimator):
                 )
             self.system_ = {k: v.tolist() for k, v in series.truth.system.items() if "." not in k}
         self.run_ = self._start(series)
+        self.transitions_: Array | None = None
         return self._train(series, callback, self.run_.settings.max_iter)
 
     def partial_fit(
@@ -138,7 +170,7 @@ class DCL(TransformerMixin, BaseEstimator):
         series = self._driven(X, u)
         run = self.run_
         # The schedule is stretched to its new end; the optimisers keep what they remember.
-        settings = self._settings(series)
+        settings = recipe.settings(self, series)
         run.settings = replace(run.settings, max_iter=run.step + settings.max_iter)
         return self._train(series, callback, run.settings.max_iter)
 
@@ -149,19 +181,22 @@ class DCL(TransformerMixin, BaseEstimator):
 
     # -- using what was learned ----------------------------------------------------------------
 
-    def transform(self, X: Any) -> Any:
-        """Latents, one row a step: array in, array out; list of trials in, list out."""
+    def transform(self, X: Any, *, pad: bool = False) -> Any:
+        """Latents, one row a step: array in, array out; list of trials in, list out.
+
+        With time lags, a trial's first steps have no full window and are left out; pad=True keeps
+        them, as if the trial had stood still before its start.
+        """
         check_is_fitted(self, "encoder_")
-        series = self._series(X)
-        return _like(X, series, self._embed(series))
+        series, x = self._latents(X, pad=pad)
+        return _like(X, series, x)
 
     def modes(self, X: Any, *, u: Any = None) -> Any:
         """The mode of each step, T_i − Δ a trial: it takes x_{t+Δ} to tell the mode of step t."""
         check_is_fitted(self, "encoder_")
-        series = self._driven(X, u)
-        x = self._embed(series)
-        inferred = self._modes(series, x)
+        series, x = self._latents(self._driven(X, u))
         offset = self.settings_.time_offset
+        inferred = inference.modes(self.dynamics_, series, self._references(X, u, x), x, offset)
         parts = [inferred[a : max(a, b - offset)] for a, b in series.spans()]
         return parts[0] if _is_one(X) else _like(X, series, parts)
 
@@ -172,31 +207,48 @@ class DCL(TransformerMixin, BaseEstimator):
         is known, it predicts the mean over its modes.
         """
         check_is_fitted(self, "encoder_")
-        series = self._driven(X, u)
-        return _like(X, series, self._predict(series, self._embed(series)))
+        series, x = self._latents(self._driven(X, u))
+        return _like(X, series, inference.predict(self.run_, series, self._references(X, u, x), x))
 
-    def forecast(self, X: Any, steps: int, *, u: Any = None) -> Any:
-        """Roll out from the end of each trial: (steps, d). The last inferred mode is held.
+    def forecast(self, X: Any, steps: int, *, u: Any = None, modes: str | None = None) -> Any:
+        """Roll out from the end of each trial: (steps, d).
 
         u: the control input during the forecast, (steps, d_u), for models that have one.
+        modes: how a switching model goes on: "hold" the last inferred mode (the default), or
+        "markov": the mean over modes that move by `transitions_`, which was learned in fit.
+        A gated model reads its modes off the state: "gated", which is its default.
         """
         check_is_fitted(self, "encoder_")
         if not isinstance(steps, int | np.integer) or steps < 1:
             raise InputError(f"steps: got {steps!r}; wanted a whole number of at least 1")
+        if isinstance(self.encoder_, Asymmetric):
+            raise InputError("asymmetric: the encoder of references sees observations only; a "
+                             "forecast needs dynamics from latents to latents")  # fmt: skip
+        self._check_forecast(modes)
         series = self._series(X)
         if isinstance(self.dynamics_, SwitchingLinear):
             series = self._driven(series)  # the mode to hold is inferred under the control so far
-        x = self._embed(series)
-        last = torch.from_numpy(np.ascontiguousarray(x[series.bounds[1:] - 1]))
-        held = self._held_modes(series, x)
-        mode = None if held is None else torch.from_numpy(held[series.bounds[1:] - 1])
+        series, x = self._latents(series)
         control = self._future(u, steps, series.n_trials)
-        out = np.empty((series.n_trials, steps, x.shape[1]), dtype=np.float32)
-        with torch.inference_mode():
-            for j in range(steps):
-                last = self._advance(last, mode, None if control is None else control[:, j])
-                out[:, j] = last.numpy()
+        chain = self.transitions_ if modes == "markov" else None
+        out = inference.rollout(self.run_, series, x, int(steps), control, chain)
+        reach = np.linalg.norm(x, axis=1).max()
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = np.linalg.norm(out.astype(float), axis=2).max(axis=1)
+        if not (far <= DIVERGED * reach).all():
+            warnings.warn(
+                f"the roll-out of {int((~(far <= DIVERGED * reach)).sum())} of {len(far)} trials "
+                f"leaves the data behind (more than {DIVERGED:g} times as far from 0); spectral "
+                f"radius: {_listed(self.spectral_radius_)}",
+                stacklevel=2,
+            )
         return out[0] if _is_one(X) else _like(X, series, list(out))
+
+    @property
+    def spectral_radius_(self) -> Array | None:
+        """|λ| of the largest eigenvalue of each mode; above 1 a long forecast grows."""
+        check_is_fitted(self, "encoder_")
+        return inference.spectral_radius(self.dynamics_)
 
     def score(self, X: Any, y: Any = None, *, u: Any = None) -> float:
         """Bits a step by which `predict` tells the true next state from others; higher is better.
@@ -207,18 +259,18 @@ class DCL(TransformerMixin, BaseEstimator):
         steps are judged, evenly spread.
         """
         check_is_fitted(self, "encoder_")
-        series = self._driven(X, u)
+        series, x = self._latents(self._driven(X, u))
         t = series.steps(self.settings_.time_offset)
         t = t[np.linspace(0, len(t) - 1, min(len(t), 16_384)).astype(int)]
-        x = self._embed(series)
-        predicted = torch.from_numpy(self._predict(series, x)[t]).double()
+        now = self._references(X, u, x)
+        predicted = torch.from_numpy(inference.predict(self.run_, series, now, x)[t]).double()
         following = torch.from_numpy(x[t + self.settings_.time_offset]).double()
         spread = np.linspace(0, len(x) - 1, min(len(x), 2048)).astype(int)
         others = torch.from_numpy(x[spread]).double()
-        scale = 1 / self.settings_.temperature
-        positive = -scale * (predicted - following).square().sum(1)
+        similarity = copy.deepcopy(self.run_.similarity).cpu().double()  # type: ignore[union-attr]
         with torch.inference_mode():
-            rest = reference.row_lse(predicted, others, scale=scale)
+            positive = similarity(predicted, following)
+            rest = log_sum(similarity, predicted, others)
             p = torch.exp(positive - torch.logaddexp(positive, rest))
         M = len(others)
         return float(torch.log2((M + 1) * 0.99 * p + 0.01).mean())
@@ -238,6 +290,7 @@ class DCL(TransformerMixin, BaseEstimator):
         device: str = "auto",
         encoder: nn.Module | None = None,
         dynamics: nn.Module | None = None,
+        similarity: nn.Module | None = None,
     ) -> DCL:
         """Read a saved model; no code from the file runs.
 
@@ -245,27 +298,28 @@ class DCL(TransformerMixin, BaseEstimator):
         """
         config, weights = persistence.read_model(path)
         try:
-            model, settings = cls(**config["parameters"]), Settings(**config["settings"])
+            model = cls(**tuples(config["parameters"]))
+            settings = Settings.read(config["settings"])
         except TypeError as error:
             raise InputError(f"{path}: its config.json is of another dynacl: {error}") from error
         model.device = device
         model.encoder = encoder
-        if dynamics is not None:
-            model.dynamics = dynamics
+        model.dynamics = dynamics or model.dynamics
+        model.similarity = similarity or model.similarity
         model.system_ = config["system"]
         generator = torch.Generator().manual_seed(0)
-        shift, whiten = weights.get("encoder.shift"), weights.get("encoder.whiten")
-        whitened = None if shift is None or whiten is None else (shift, whiten)
-        parts = model._build(
-            config["n_features"], config["n_controls"], settings, generator, whitened
-        )
-        for name, part in zip(("encoder", "dynamics"), parts, strict=True):
+        n_inputs = config["n_features"] * len(settings.time_lags)
+        scaling = recipe.saved_whitening(weights)
+        parts = recipe.build(model, n_inputs, config["n_controls"], settings, generator, scaling)
+        for name, part in zip(("encoder", "dynamics", "similarity"), parts, strict=True):
             persistence.load_weights(part, weights, name)
-        model.run_ = Run(parts[0], parts[1], settings, generator)
+        model.run_ = Run(*parts[:2], settings, generator, parts[2])
         model.run_.step = config["n_iter"]
         model.run_.history = config["history"]
         model.n_features_in_ = config["n_features"]
         model.n_controls_in_ = config["n_controls"]
+        chain = config["transitions"]
+        model.transitions_ = None if chain is None else np.array(chain, dtype=np.float32)
         return model._remember()
 
     def __sklearn_tags__(self) -> Any:
@@ -301,106 +355,23 @@ class DCL(TransformerMixin, BaseEstimator):
             )
         return series
 
-    def _settings(self, series: TimeSeries) -> Settings:
-        """The protocol, with what the user set in its place, cut to the size of the data."""
-        self._check_parameters()
-        chosen = {
-            name: getattr(self, name)
-            for name in ("batch_size", "max_iter", "learning_rate", "dynamics_learning_rate",
-                         "standardize")
-            if getattr(self, name) is not None
-        }  # fmt: skip
-        settings = replace(PROTOCOLS[self.protocol], time_offset=int(self.time_offset), **chosen)
-        if self.n_negatives is not None:
-            n = None if self.n_negatives == "batch" else int(self.n_negatives)
-            settings = replace(settings, n_negatives=n)
-        if self.protocol == "default":
-            # Several steps only where the model says what they are, and trials have the room.
-            stepping = isinstance(self.dynamics, str) and self.dynamics != "identity"
-            room = max(1, (int(series.lengths.min()) - 1) // settings.time_offset)
-            settings = replace(settings, horizon=min(settings.horizon, room) if stepping else 1)
-        pairs = len(series.steps(settings.time_offset * settings.horizon))
-        if self.batch_size is None and self.protocol == "default":
-            settings = replace(settings, batch_size=max(2, min(settings.batch_size, pairs)))
-        if self.max_iter is None and self.protocol == "default":
-            settings = replace(settings, max_iter=default_steps(int(self.n_components), pairs))
-        if settings.n_negatives is None and settings.batch_size == 1:
-            raise InputError("batch_size: got 1; with the batch as negatives it needs at least 2")
-        return settings
-
-    def _check_parameters(self) -> None:
-        for name in ("n_components", "n_modes", "batch_size", "max_iter", "time_offset"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | np.integer) or value < 1):
-                raise InputError(f"{name}: got {value!r}; wanted a whole number of at least 1")
-        for name in ("learning_rate", "dynamics_learning_rate"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and 0 < value < np.inf):
-                raise InputError(f"{name}: got {value!r}; wanted a positive number")
-        n = self.n_negatives
-        if n is not None and n != "batch" and (not isinstance(n, int | np.integer) or n < 1):
-            raise InputError(f'n_negatives: got {n!r}; wanted a whole number or "batch"')
-        if self.protocol not in list(PROTOCOLS):
-            raise InputError(
-                f"protocol: got {self.protocol!r}; wanted one of {', '.join(PROTOCOLS)}"
-            )
-        if not isinstance(self.dynamics, nn.Module) and self.dynamics not in DYNAMICS:
-            raise InputError(
-                f"dynamics: got {self.dynamics!r}; wanted one of {', '.join(DYNAMICS)} or an "
-                "nn.Module"
-            )
-        if self.encoder is not None and not isinstance(self.encoder, nn.Module):
-            raise InputError(f"encoder: got {type(self.encoder).__name__}; wanted an nn.Module")
-
-    def _build(
-        self,
-        n_features: int,
-        n_controls: int,
-        settings: Settings,
-        generator: torch.Generator,
-        whitened: tuple[Tensor, Tensor] | None = None,
-    ) -> tuple[nn.Module, nn.Module]:
-        d = int(self.n_components)
-        dynamics: nn.Module
-        if isinstance(self.dynamics, nn.Module):
-            dynamics = copy.deepcopy(self.dynamics)  # fit leaves what it was given as it was
-        elif self.dynamics == "identity":
-            dynamics = Identity()
-        elif self.dynamics == "truth":
-            assert self.system_ is not None
-            dynamics = Truth({k: np.asarray(v) for k, v in self.system_.items()})
-        elif self.dynamics == "linear":
-            dynamics = Linear(d, self.bias, n_controls)
-        else:
-            dynamics = SwitchingLinear(
-                d,
-                int(self.n_modes),
-                self.bias,
-                n_controls,
-                logits=settings.switching_logits,
-                spread=settings.switching_spread,
-                generator=generator,
-            )
-        encoder = copy.deepcopy(self.encoder) or MLP(
-            n_features, d, whitening=whitened, gain=settings.input_gain, generator=generator
-        )
-        device = _device(self.device)
-        return encoder.to(device), dynamics.to(device)
-
     def _start(self, series: TimeSeries) -> Run:
-        settings = self._settings(series)
+        settings = recipe.settings(self, series)
         try:
             seed = int(check_random_state(self.random_state).randint(2**31))
         except ValueError as error:
             raise InputError(f"random_state: {error}") from error
         generator = torch.Generator().manual_seed(seed)
-        whitened = None
+        scaling, lags = None, np.array(settings.time_lags)
         if settings.standardize and self.encoder is None:
-            whitened = whitening(series.observations)
-        encoder, dynamics = self._build(
-            series.n_features, series.n_controls, settings, generator, whitened
+            windows = series.with_past(int(lags.max()))[:, None] - lags if len(lags) > 1 else None
+            scaling = whitening(series.observations, windows)
+        recipe.warn_if_unobservable(scaling, int(self.n_components))
+        n_inputs = series.n_features * len(lags)
+        encoder, dynamics, similarity = recipe.build(
+            self, n_inputs, series.n_controls, settings, generator, scaling
         )
-        return Run(encoder, dynamics, settings, generator)
+        return Run(encoder, dynamics, settings, generator, similarity)
 
     def _train(self, series: TimeSeries, callback: Callback | None, until: int) -> DCL:
         train(self.run_, series, until=until, callback=callback, verbose=self.verbose)
@@ -408,7 +379,21 @@ class DCL(TransformerMixin, BaseEstimator):
             warnings.warn(
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3
             )
-        return self._remember()
+        self._remember()
+        self.transitions_ = self._learn_transitions(series)
+        return self
+
+    def _learn_transitions(self, series: TimeSeries) -> Array | None:
+        """How modes follow each other in the data, of which a part is enough."""
+        if not isinstance(self.dynamics_, SwitchingLinear):
+            return None
+        enough = int(np.searchsorted(series.bounds, 100_000)) + 1
+        some = series.select(range(min(enough, series.n_trials)))
+        part, x = self._latents(some)
+        offset = self.settings_.time_offset
+        now = self._references(some, None, x)
+        found = inference.modes(self.dynamics_, part, now, x, offset)
+        return inference.transition_matrix(found, part, self.dynamics_.n_modes, offset)
 
     def _remember(self) -> DCL:
         run = self.run_
@@ -419,63 +404,32 @@ class DCL(TransformerMixin, BaseEstimator):
         self.n_iter_ = run.step
         return self
 
-    def _embed(self, series: TimeSeries) -> Array:
-        """Latents of all steps, (T_total, d), a bounded number of rows at a time."""
-        device = next(self.encoder_.parameters()).device
-        parts = []
-        with torch.inference_mode():
-            for start in range(0, len(series), ROWS):
-                rows = np.array(series.observations[start : start + ROWS])
-                parts.append(self.encoder_(torch.from_numpy(rows).to(device)).cpu().numpy())
-        x: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if not np.isfinite(x).all():
-            raise InputError("X: its embedding is not finite; was the model trained to an end?")
-        return x
+    def _latents(self, X: Any, pad: bool = False) -> tuple[TimeSeries, Array]:
+        """The series cut to the steps that have a full window, and their latents."""
+        series, past = self._series(X), max(self.settings_.time_lags)
+        if pad and past:
+            series = series.padded(past)
+        cut = series.trimmed(past)
+        return cut, inference.latents(self.run_, series)
 
-    def _modes(self, series: TimeSeries, x: Array) -> Array:
-        """The mode of each step from the pair (t, t + Δ); −1 at a trial's end."""
-        if not isinstance(self.dynamics_, SwitchingLinear):
-            raise InputError(
-                f"dynamics: {type(self.dynamics_).__name__} has no modes; wanted a switching model"
-            )
-        modes = np.full(len(x), -1, dtype=np.int64)
-        offset = self.settings_.time_offset
-        t = series.steps(offset, allow_short=True)
-        for start in range(0, len(t), ROWS):
-            rows = t[start : start + ROWS]
-            u = None if series.control is None else self._tensor(series.control[rows])
-            found = self.dynamics_.modes(self._tensor(x[rows]), self._tensor(x[rows + offset]), u)
-            modes[rows] = found.cpu().numpy()
-        return modes
+    def _references(self, X: Any, u: Any, x: Array) -> Array:
+        """The latents from which the dynamics starts: x, but for an asymmetric pair."""
+        if not isinstance(self.encoder_, Asymmetric):
+            return x
+        return inference.latents(self.run_, self._series(X, u), of_references=True)
 
-    def _held_modes(self, series: TimeSeries, x: Array) -> Array | None:
-        """The mode known at each step: that of the pair that ends there, −1 if none does."""
-        if not isinstance(self.dynamics_, SwitchingLinear):
-            return None
-        held = np.full(len(x), -1, dtype=np.int64)
-        t = series.steps(self.settings_.time_offset, allow_short=True)
-        held[t + self.settings_.time_offset] = self._modes(series, x)[t]
-        return held
-
-    def _predict(self, series: TimeSeries, x: Array) -> Array:
-        held = self._held_modes(series, x)
-        out = np.empty_like(x)
-        with torch.inference_mode():
-            for start in range(0, len(x), ROWS):
-                rows = slice(start, start + ROWS)
-                u = None if series.control is None else torch.from_numpy(series.control[rows])
-                mode = None if held is None else torch.from_numpy(held[rows])
-                out[rows] = self._advance(torch.from_numpy(x[rows]), mode, u).numpy()
-        return out
-
-    def _advance(self, x: Tensor, mode: Tensor | None, u: Tensor | None) -> Tensor:
-        device = self._device_
-        u = None if u is None else u.to(device)
-        if mode is not None:
-            assert isinstance(self.dynamics_, SwitchingLinear)
-            return self.dynamics_.advance(x.to(device), mode.to(device), u).cpu()
-        following: Tensor = self.dynamics_(x.to(device), None, u)
-        return following.cpu()
+    def _check_forecast(self, modes: str | None) -> None:
+        if modes is None:
+            return
+        if modes not in FORECASTS:
+            raise InputError(f"modes: got {modes!r}; wanted one of {', '.join(FORECASTS)}")
+        switching = isinstance(self.dynamics_, SwitchingLinear)
+        if (modes == "gated") != isinstance(self.dynamics_, Gated) or (
+            modes != "gated" and not switching
+        ):
+            raise InputError(f'modes: {modes!r} does not fit {type(self.dynamics_).__name__}; '
+                             '"hold" and "markov" are for dynamics="switching", "gated" for '
+                             'dynamics="gated"')  # fmt: skip
 
     def _future(self, u: Any, steps: int, n_trials: int) -> Tensor | None:
         if self.n_controls_in_ == 0:
@@ -493,26 +447,9 @@ class DCL(TransformerMixin, BaseEstimator):
         control = rows.reshape(-1, steps, n)
         return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
 
-    @property
-    def _device_(self) -> torch.device:
-        return next(self.encoder_.parameters()).device
 
-    def _tensor(self, x: Array) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(x)).to(self._device_)
-
-
-def _device(name: str) -> torch.device:
-    if name != "auto":
-        try:
-            device = torch.device(name)
-            torch.empty(0, device=device).cpu()
-        except (RuntimeError, AssertionError, TypeError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"device: {name!r} cannot be used here: {reason}") from error
-        return device
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+def _listed(radius: Array | None) -> str:
+    return "not linear" if radius is None else ", ".join(f"{r:.4f}" for r in radius)
 
 
 def _is_one(X: Any) -> bool:

@@ -10,55 +10,87 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from dynacl import metrics
+from dynacl import inference, metrics
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.dynamics import Identity, Linear, SwitchingLinear, Truth, fit_post_hoc
+from dynacl.dynamics import (
+    Identity,
+    Linear,
+    Polynomial,
+    SwitchingLinear,
+    Truth,
+    fit_post_hoc,
+    follow,
+)
+from dynacl.encoders import Asymmetric
 from dynacl.estimator import DCL
+from dynacl.inference import ROWS
 
 POST_HOC = ("linear", "switching")
-ROWS = 1 << 15
 
 
 def evaluate(
-    model: DCL, series: TimeSeries, *, post_hoc: str | None = None, seed: int = 0
+    model: DCL,
+    series: TimeSeries,
+    *,
+    post_hoc: str | None = None,
+    train: TimeSeries | None = None,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """R², dynR² with controls, mode accuracy, LDS errors and MCC; None where one does not apply.
 
     post_hoc: judge dynamics fitted to the recovered latents afterwards instead of the model's own.
+    train: the data that the model was fitted to, where `series` is new. The affine map to the truth
+    is then fitted there, for `r2_train_map`; in all other figures it is fitted on `series`.
     """
     check_is_fitted(model, "encoder_")
-    series = model._driven(series)
-    if series.truth is None:
-        raise InputError("data: carries no true latents to compare with")
     if post_hoc is not None and post_hoc not in POST_HOC:
         raise InputError(f"post_hoc: got {post_hoc!r}; wanted one of {', '.join(POST_HOC)}")
+    if series.truth is None:
+        raise InputError("data: carries no true latents to compare with")
+    whole = model._driven(series)
+    series, x = _latents(model, whole)
+    assert series.truth is not None
     truth, offset = series.truth, model.settings_.time_offset
-    latents, x = truth.latents.astype(float), np.concatenate(model.transform(series)).astype(float)
+    latents = truth.latents.astype(float)
     t = series.steps(offset)
     dynamics = copy.deepcopy(model.dynamics_).cpu().double().eval()
     if post_hoc is not None:
         dynamics = _post_hoc(post_hoc, model, series, x, t, seed)
     found: dict[str, Any] = dict.fromkeys(
-        ("r2", "dyn_r2_1", "dyn_r2_1_control", "dyn_r2_10", "dyn_r2_10_control",
+        ("r2", "r2_train_map", "dyn_r2_1", "dyn_r2_1_control", "dyn_r2_10", "dyn_r2_10_control",
          "dyn_r2_1_true_modes", "dyn_r2_10_true_modes", "mode_accuracy", "lds_error",
          "lds_error_post_hoc", "mcc")
     )  # fmt: skip
     found["r2"] = metrics.r2(latents, x)
     found["mcc"] = metrics.mcc(latents, x)
+    if train is not None:
+        seen, x_seen = _latents(model, train)
+        if seen.truth is None:
+            raise InputError("train: carries no true latents to fit the affine map to")
+        L, c = metrics.affine(x_seen, seen.truth.latents)
+        found["r2_train_map"] = metrics.r2_of(latents, x @ L.T + c)
+    # The references of an asymmetric pair are other latents than x: f does not start from x there.
+    asymmetric = isinstance(model.encoder_, Asymmetric) and post_hoc is None
     if isinstance(dynamics, SwitchingLinear) and truth.modes is not None and offset == 1:
-        inferred = _modes(dynamics, x, t, offset, series.control)
+        now = model._references(whole, None, x).astype(float) if asymmetric else x
+        inferred = inference.modes(dynamics, series, now, x, offset)
         found["mode_accuracy"] = metrics.mode_accuracy(truth.modes[t], inferred[t])
-    if truth.system:
+    if truth.system and not asymmetric:
         found |= _dynamics_metrics(dynamics, series, latents, x, offset)
     if "matrix" in truth.system and latents.shape[1] == x.shape[1] and offset == 1:
         A = np.asarray(truth.system["matrix"], dtype=float)
         estimates = {"lds_error_post_hoc": _post_hoc("linear", model, series, x, t, seed)}
-        if isinstance(dynamics, Identity | Linear):
+        if isinstance(dynamics, Identity | Linear) and not asymmetric:
             estimates["lds_error"] = dynamics
         for name, estimate in estimates.items():
             matrix = np.eye(len(A)) if isinstance(estimate, Identity) else _matrix(estimate)
             found[name] = metrics.lds_error(A, matrix, latents, x)
     return found | {"post_hoc": post_hoc, "n_samples": len(series), "n_trials": series.n_trials}
+
+
+def _latents(model: DCL, series: TimeSeries) -> tuple[TimeSeries, Array]:
+    cut, x = model._latents(series)
+    return cut, x.astype(float)
 
 
 def _post_hoc(
@@ -108,19 +140,35 @@ def _dynamics_metrics(
 def _stepper(
     f: nn.Module, x: Array, series: TimeSeries, offset: int, modes: Array | None = None
 ) -> metrics.Step:
-    """(states, rows) → states one step on; a switching f uses the modes of these rows."""
+    """(states, rows) → states one step on; a switching f uses the modes of these rows.
+
+    An f with a context starts with the embeddings before the first rows and goes on with its own.
+    """
     if isinstance(f, SwitchingLinear) and modes is None:
-        modes = _modes(f, x, series.steps(offset, allow_short=True), offset, series.control)
+        modes = inference.modes(f, series, x, x, offset)
+    context = int(getattr(f, "context", 0))
+    first = np.repeat(series.bounds[:-1], series.lengths)
+    windows: dict[int, tuple[int, Tensor]] = {}  # by first row of a part: where it stands
 
     def step(states: Array, rows: Array) -> Array:
         out = np.empty_like(states)
         for i in range(0, len(rows), ROWS):
             part = slice(i, i + ROWS)
-            u = _control(series.control, rows[part])
+            mine = rows[part]
+            u = None if series.control is None else inference.tensor(series.control[mine], f)
             now = torch.from_numpy(states[part])
+            if context:
+                at, window = windows.get(i, (-1, now))
+                if at == mine[0]:
+                    now = follow(window, now)
+                else:
+                    back = offset * np.arange(context, 0, -1)
+                    past = x[np.maximum(mine[:, None] - back, first[mine][:, None])]
+                    now = torch.cat([torch.from_numpy(past), now[:, None]], dim=1)
+                windows[i] = int(mine[0]) + offset, now
             with torch.inference_mode():
                 if isinstance(f, SwitchingLinear) and modes is not None:
-                    out[part] = f.advance(now, torch.from_numpy(modes[rows[part]]), u).numpy()
+                    out[part] = f.advance(now, torch.from_numpy(modes[mine]), u).numpy()
                 else:
                     out[part] = f(now, None, u).numpy()
         return out
@@ -137,20 +185,48 @@ def _repeated(step: metrics.Step, times: int) -> metrics.Step:
     return repeated
 
 
-def _modes(f: SwitchingLinear, x: Array, t: Array, offset: int, control: Array | None) -> Array:
-    modes = np.full(len(x), -1, dtype=np.int64)
-    for i in range(0, len(t), ROWS):
-        rows = t[i : i + ROWS]
-        now, following = torch.from_numpy(x[rows]), torch.from_numpy(x[rows + offset])
-        modes[rows] = f.modes(now, following, _control(control, rows)).numpy()
-    return modes
-
-
-def _control(control: Array | None, rows: Array) -> Tensor | None:
-    return None if control is None else torch.from_numpy(control[rows]).double()
-
-
 def _matrix(dynamics: nn.Module) -> Array:
     assert isinstance(dynamics, Linear)
     matrix: Array = dynamics.matrix.detach().numpy().astype(float)
     return matrix
+
+
+def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[str, Any]:
+    """The flow (f(x) − x) / dt of polynomial dynamics, in the coordinates of the true latents.
+
+    Terms below `least` of their equation's largest are left out. Gives coefficients by monomial,
+    recovered and true, and both as text.
+    """
+    f = copy.deepcopy(model.dynamics_).cpu().double().eval()
+    if not isinstance(f, Polynomial):
+        raise InputError("dynamics: only polynomial dynamics has equations to print")
+    series, x = _latents(model, series)
+    if series.truth is None or not series.truth.system:
+        raise InputError("data: carries no true system; equations need its coordinates")
+    latents, system = series.truth.latents.astype(float), series.truth.system
+    dt = float(system["dt"]) if "dt" in system else 1.0
+    back, c = metrics.affine(x, latents)
+    rows = np.linspace(0, len(x) - 1, min(len(x), 5000)).astype(int)
+    states = x[rows] @ back.T + c
+    with torch.inference_mode():
+        moved = f(torch.from_numpy(x[rows])).numpy() @ back.T + c
+        true = Truth(system).double().eval()(torch.from_numpy(states)).numpy()
+    d = states.shape[1]
+    names = [f"x{i + 1}" for i in range(d)] + [""]
+    monomials = ["·".join(n for n in (names[j] for j in term) if n) or "1"
+                 for term in f.powers.tolist()]  # fmt: skip
+    scale = np.abs(states).max(0)
+    features = f.monomials(torch.from_numpy(states / scale)).numpy()
+    units = f.monomials(torch.from_numpy(scale[None])).numpy()[0]
+    found: dict[str, Any] = {"monomials": monomials}
+    for name, following in (("recovered", moved), ("true", true)):
+        solution = np.linalg.lstsq(features, (following - states) / dt, rcond=None)[0].T
+        solution[np.abs(solution) < least * np.abs(solution).max(1, keepdims=True)] = 0
+        found[name] = solution / units
+        found[f"{name}_text"] = [
+            f"x{i + 1}' = " + (" ".join(
+                f"{v:+.3g}{'' if m == '1' else ' ' + m}"
+                for v, m in zip(row, monomials, strict=True) if v) or "0")
+            for i, row in enumerate(found[name])
+        ]  # fmt: skip
+    return found

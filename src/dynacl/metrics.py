@@ -52,6 +52,11 @@ def lds_error(matrix: Array, estimate: Array, latents: Array, recovered: Array) 
     return float(np.linalg.norm(matrix - np.linalg.solve(L, estimate @ L)))
 
 
+def r2_of(latents: Array, predicted: Array) -> float:
+    """R² of a prediction as it is, without fitting anything to it."""
+    return _r2_score(*_pair(latents, predicted))
+
+
 def dyn_r2(
     latents: Array,
     recovered: Array,

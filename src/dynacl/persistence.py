@@ -22,19 +22,21 @@ from torch import Tensor, nn
 from dynacl._version import __version__
 from dynacl.data import InputError
 from dynacl.objective import Loss
-from dynacl.training import Run, Settings
+from dynacl.settings import Settings
+from dynacl.training import Run
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
 
 FORMAT = 1
+PARTS = ("encoder", "dynamics", "similarity")
 
 
 def save_model(model: DCL, folder: str | os.PathLike[str]) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     parameters = {k: _plain(v) for k, v in model.get_params().items()}
-    custom = [k for k in ("encoder", "dynamics") if isinstance(getattr(model, k), nn.Module)]
+    custom = [k for k in PARTS if isinstance(getattr(model, k), nn.Module)]
     config = {
         "format": FORMAT,
         "dynacl": __version__,
@@ -45,10 +47,11 @@ def save_model(model: DCL, folder: str | os.PathLike[str]) -> None:
         "n_features": model.n_features_in_,
         "n_controls": model.n_controls_in_,
         "system": model.system_,
+        "transitions": None if model.transitions_ is None else model.transitions_.tolist(),
         "n_iter": model.n_iter_,
         "history": model.history_,
     }
-    weights = _prefixed("encoder", model.encoder_) | _prefixed("dynamics", model.dynamics_)
+    weights = _parts(model.run_)
     write(folder / "model.safetensors", save(weights))
     write(folder / "config.json", json.dumps(config, indent=1).encode())
 
@@ -68,6 +71,7 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
             "n_iter",
             "system",
             "history",
+            "transitions",
         }
         missing = wanted - set(config)
     except (json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
@@ -96,7 +100,7 @@ def load_weights(part: nn.Module, weights: Mapping[str, Tensor], name: str) -> N
 
 def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
     """One file with everything from which the run continues bit for bit."""
-    tensors = _prefixed("encoder", run.encoder) | _prefixed("dynamics", run.dynamics)
+    tensors = _parts(run)
     for i, optimizer in enumerate(run.optimizers):
         for j, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{i}.{j}.{k}": torch.as_tensor(v) for k, v in state.items()}
@@ -121,10 +125,10 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
     meta = json.loads(metadata.get("run", "null"))
     if not meta:
         raise InputError(f"{path}: is not a checkpoint")
-    if Settings(**meta["settings"]) != run.settings:
+    if Settings.read(meta["settings"]) != run.settings:
         raise InputError(f"{path}: was trained with other settings than the run has")
-    load_weights(run.encoder, tensors, "encoder")
-    load_weights(run.dynamics, tensors, "dynamics")
+    for name in PARTS:
+        load_weights(getattr(run, name), tensors, name)
     for i, optimizer in enumerate(run.optimizers):
         state: dict[int, dict[str, Tensor]] = {}
         for key, value in tensors.items():
@@ -160,6 +164,8 @@ def write(path: Path, content: bytes) -> None:
 def _plain(value: Any) -> Any:
     """A parameter as JSON holds it; modules and random states are not kept."""
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
     return value if isinstance(value, str | int | float | bool | None) else None
 
 
@@ -174,5 +180,10 @@ def _finite(found: Any) -> Any:
     return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
-def _prefixed(name: str, module: nn.Module) -> dict[str, Tensor]:
-    return {f"{name}.{k}": v.detach().cpu().contiguous() for k, v in module.state_dict().items()}
+def _parts(run: Run) -> dict[str, Tensor]:
+    """The weights of encoder, dynamics and similarity, each under its name."""
+    return {
+        f"{name}.{k}": v.detach().cpu().contiguous()
+        for name in PARTS
+        for k, v in getattr(run, name).state_dict().items()
+    }

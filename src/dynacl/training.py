@@ -15,87 +15,23 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from dynacl.data import TimeSeries
 from dynacl.dynamics import SwitchingLinear, advance_in_training, fit_post_hoc
-from dynacl.objective import Loss, info_nce
+from dynacl.encoders import Asymmetric
+from dynacl.objective import Euclidean, Loss, info_nce, log_density
 from dynacl.optimizers import SOAP
 from dynacl.progress import Progress
+from dynacl.settings import Settings
 
 SPLIT_PAIRS = 20_000
 NEAR_CAP = 0.98  # share of the cap from which the goodness of fit says nothing more
 Record = dict[str, float]
 Callback = Callable[["Run", Record], bool | None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to train.
-
-    n_negatives=None: the batch itself is the sample of negatives.
-    horizon: steps of the dynamics from a reference to its positive, all in one mode, after a first
-    share `one_step` of the training. A smooth error e(x) of the encoder enters a one-step contrast
-    as A e(x) − e(A x), which nearly cancels where a step is short; over several steps it does not.
-    But several steps of dynamics that are not known yet may go round in circles (docs/log.md).
-    """
-
-    batch_size: int = 1024
-    n_negatives: int | None = None
-    max_iter: int = 7200
-    learning_rate: float = 3e-2
-    dynamics_learning_rate: float = 1e-2
-    optimizer: str = "soap"
-    schedule: str = "cosine"
-    standardize: bool = True
-    time_offset: int = 1
-    horizon: int = 4
-    one_step: float = 0.2
-    temperature: float = 1.0
-    input_gain: float = 3.0
-    switching_logits: str = "mean"
-    switching_spread: float = 0.0
-
-    @property
-    def split_at(self) -> int:
-        """The step from which the contrast goes several steps ahead; −1 if it never does."""
-        return round(self.one_step * self.max_iter) if self.horizon > 1 else -1
-
-
-_PAPER = Settings(
-    optimizer="adam",
-    schedule="constant",
-    standardize=False,
-    horizon=1,
-    input_gain=1.0,
-    switching_logits="reciprocal",
-)
-
-
-def _paper(batch: int, negatives: int, steps: int, rate: float, dynamics_rate: float) -> Settings:
-    changed = dict(zip(
-        ("batch_size", "n_negatives", "max_iter", "learning_rate", "dynamics_learning_rate"),
-        (batch, negatives, steps, rate, dynamics_rate), strict=True))  # fmt: skip
-    return Settings(**{**_PAPER.__dict__, **changed})
-
-
-# "default" is ours; the others train as the paper did (Section "Experiments", "Model estimation").
-PROTOCOLS: dict[str, Settings] = {
-    "default": Settings(),
-    "paper-lds": _paper(2048, 20_000, 30_000, 3e-4, 3e-4),
-    "paper-slds": _paper(2048, 2**16, 50_000, 1e-3, 1e-2),
-    "paper-lorenz": _paper(1024, 20_000, 30_000, 1e-4, 1e-4),
-}
-
-
-def default_steps(d: int, pairs: int) -> int:
-    """Steps of the default protocol, the same for every dynamics model: 1,200 a latent dimension
-    (of up to 8) for a million pairs, fewer for fewer pairs, by the cube root of the proportion."""
-    share: float = min(1.0, pairs / 1_000_000) ** (1 / 3)
-    return max(300, round(1200 * min(d, 8) * share))
 
 
 class TrainingError(RuntimeError):
@@ -110,6 +46,7 @@ class Run:
     dynamics: nn.Module
     settings: Settings
     generator: torch.Generator
+    similarity: nn.Module | None = None
     optimizers: list[torch.optim.Optimizer] = field(default_factory=list)
     step: int = 0
     seconds: float = 0.0
@@ -118,6 +55,7 @@ class Run:
     interrupted: bool = False
 
     def __post_init__(self) -> None:
+        self.similarity = self.similarity or Euclidean(self.settings.temperature)
         self.optimizers = self.optimizers or make_optimizers(self)
         for module in self.dynamics.modules():
             if hasattr(module, "generator"):
@@ -129,9 +67,17 @@ class Run:
         return 1 if self.step < self.settings.split_at else self.settings.horizon
 
     @property
+    def context(self) -> int:
+        """Embeddings before the present that the dynamics looks at."""
+        return int(getattr(self.dynamics, "context", 0))
+
+    @property
     def n_negatives(self) -> int:
         s = self.settings
-        return 2 * s.batch_size - 2 if s.n_negatives is None else s.n_negatives
+        if s.n_negatives is not None:
+            return s.n_negatives
+        each = 1 if isinstance(self.encoder, Asymmetric) else 2  # candidates a pair brings
+        return each * (s.batch_size - 1)
 
     @property
     def cap(self) -> float:
@@ -156,7 +102,7 @@ def train(
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
     device = next(run.encoder.parameters()).device
-    y, u, t = tensors(series, settings)
+    data = rows(series, settings, run.context)
     run.encoder.train()
     run.dynamics.train()
     run.interrupted = False
@@ -166,8 +112,8 @@ def train(
             while run.step < until and not interrupted:
                 set_rates(run)
                 if run.step == settings.split_at:
-                    split_modes(run, y, u, t, device)
-                run.pending.append(training_step(run, y, u, t, device))
+                    split_modes(run, data, device)
+                run.pending.append(training_step(run, data, device))
                 run.step += 1
                 if run.step % every == 0 or run.step == until:
                     run.seconds = time.perf_counter() - started
@@ -214,23 +160,33 @@ def noted_interrupt() -> Iterator[list[bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def training_step(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: Any) -> Loss:
+def training_step(run: Run, data: Rows, device: Any) -> Loss:
     """One step of the paper's Eq. 3: references, their successors, and negatives."""
-    s = run.settings
-    B = s.batch_size
-    t = steps[torch.randint(len(steps), (B,), generator=run.generator)]
-    m = torch.randint(len(y), (s.n_negatives or 0,), generator=run.generator)
+    s, h = run.settings, run.horizon
+    t = data.steps[torch.randint(len(data.steps), (s.batch_size,), generator=run.generator)]
+    m = data.draw(s.n_negatives or 0, run.generator)
+    after, support = t + h * s.time_offset, _support(run, data)
 
-    h = run.horizon
-    x = run.encoder(y[torch.cat([t, t + h * s.time_offset, m])].to(device))  # each row once
-    now, following, negatives = x[:B], x[B : 2 * B], x[2 * B :]
-    drive = [None if u is None else u[t + i * s.time_offset].to(device) for i in range(h)]
+    now, others = encode(run, data, t, torch.cat([after, m, support]), device)
+    following, negatives, anchors = others.tensor_split([len(t), len(t) + len(m)])
+    drive = [None if data.u is None else data.u[t + i * s.time_offset].to(device) for i in range(h)]
     predicted = advance_in_training(run.dynamics, now, following, drive)
-    skip = None
-    if s.n_negatives is None:  # the batch is the sample: each row leaves out its own pair
-        own = torch.arange(B, device=device)
-        negatives, skip = x, torch.stack([own, own + B], dim=1)
-    loss = info_nce(predicted, following, negatives, temperature=s.temperature, skip=skip)
+    skip = potential = None
+    if s.n_negatives is None:
+        m, negatives, skip = in_batch(run, t, after, now, following)
+    if s.density_correction is not None:
+        steps, points = torch.cat([after, m]), torch.cat([following, negatives])
+        alpha = log_density(
+            points,
+            anchors,
+            kernel=s.density_correction,
+            bandwidth=s.bandwidth,
+            skip=_own(steps, support).to(device),
+        )
+        potential = alpha[: len(t)], alpha[len(t) :]
+    loss = info_nce(
+        predicted, following, negatives, similarity=run.similarity, potential=potential, skip=skip
+    )
 
     for optimizer in run.optimizers:
         optimizer.zero_grad()
@@ -240,8 +196,51 @@ def training_step(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: 
     return Loss(*(part.detach() for part in loss))
 
 
+def encode(run: Run, data: Rows, t: Tensor, others: Tensor, device: Any) -> tuple[Tensor, Tensor]:
+    """References (with their context, where the dynamics wants one) and others: each row once."""
+    C, n = run.context, len(t)
+    if C:
+        t = (t[:, None] - run.settings.time_offset * torch.arange(C, -1, -1)).flatten()
+    if isinstance(run.encoder, Asymmetric):
+        now = run.encoder.reference(data.window(t).to(device))
+        x: Tensor = run.encoder(data.window(others).to(device))
+    else:
+        now, x = run.encoder(data.window(torch.cat([t, others])).to(device)).tensor_split([len(t)])
+    return now.view(n, C + 1, -1) if C else now, x
+
+
+def in_batch(
+    run: Run, t: Tensor, after: Tensor, now: Tensor, following: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The batch as its own sample of negatives: their steps, embeddings, and what a row leaves out.
+
+    A row leaves out its own pair. References of an asymmetric encoder live in another space, so
+    there only the positives serve.
+    """
+    own = torch.arange(len(t), device=following.device)
+    if isinstance(run.encoder, Asymmetric):
+        return after, following, own[:, None]
+    present = now if now.ndim == 2 else now[:, -1]
+    skip = torch.stack([own, own + len(t)], dim=1)
+    return torch.cat([t, after]), torch.cat([present, following]), skip
+
+
+def _support(run: Run, data: Rows) -> Tensor:
+    """Steps, sorted and distinct, whose embeddings carry the density estimate."""
+    s = run.settings
+    size = 0 if s.density_correction is None else s.n_support or s.batch_size
+    drawn: Tensor = torch.unique(data.draw(size, run.generator))
+    return drawn
+
+
+def _own(steps: Tensor, support: Tensor) -> Tensor:
+    """(n, 1): where each step is in the support, −1 if it is not."""
+    at = torch.searchsorted(support, steps).clamp(max=len(support) - 1)
+    return torch.where(support[at] == steps, at, -1)[:, None]
+
+
 @torch.no_grad()
-def split_modes(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: Any) -> None:
+def split_modes(run: Run, data: Rows, device: Any) -> None:
     """Fit the bank anew to the latents found so far, best of several starts.
 
     Gradient descent may leave two modes merged; least squares and argmin in turn, on latents that
@@ -249,19 +248,43 @@ def split_modes(run: Run, y: Tensor, u: Tensor | None, steps: Tensor, device: An
     """
     if not isinstance(run.dynamics, SwitchingLinear) or run.dynamics.hard:
         return
-    t = steps[torch.randint(len(steps), (SPLIT_PAIRS,), generator=run.generator)]
-    now, following = run.encoder(y[torch.cat([t, t + run.settings.time_offset])].to(device)).chunk(
-        2
-    )
-    drive = None if u is None else u[t].to(device)
+    t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=run.generator)]
+    now, following = encode(run, data, t, t + run.settings.time_offset, device)
+    drive = None if data.u is None else data.u[t].to(device)
     fit_post_hoc(run.dynamics, now, following, drive, generator=run.generator)
 
 
-def tensors(series: TimeSeries, settings: Settings) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Observations, control and valid reference steps as tensors that share the arrays' memory."""
-    control = None if series.control is None else _shared(series.control)
-    steps = series.steps(settings.time_offset * settings.horizon)
-    return _shared(series.observations), control, torch.from_numpy(steps)
+class Rows(NamedTuple):
+    """What training sees of a series, as tensors that share the arrays' memory."""
+
+    y: Tensor  # (T_total, D)
+    u: Tensor | None
+    steps: Tensor  # references: their past and their positive are in the same trial
+    seen: Tensor | None  # steps with a full window, from which negatives come; None: all
+    lags: Tensor
+
+    def window(self, t: Tensor) -> Tensor:
+        """The observation of each step with its lags, (n, lags · D)."""
+        return self.y[t] if len(self.lags) == 1 else self.y[t[:, None] - self.lags].flatten(1)
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """Steps, uniform over all that can be embedded."""
+        if self.seen is None:
+            return torch.randint(len(self.y), (n,), generator=generator)
+        return self.seen[torch.randint(len(self.seen), (n,), generator=generator)]
+
+
+def rows(series: TimeSeries, settings: Settings, context: int = 0) -> Rows:
+    """context: embeddings before the present that the dynamics wants."""
+    lag = max(settings.time_lags)
+    past = lag + context * settings.time_offset
+    return Rows(
+        _shared(series.observations),
+        None if series.control is None else _shared(series.control),
+        torch.from_numpy(series.steps(settings.time_offset * settings.horizon, past)),
+        torch.from_numpy(series.with_past(lag)) if lag else None,
+        torch.tensor(settings.time_lags),
+    )
 
 
 def _shared(array: Any) -> Tensor:
@@ -277,7 +300,8 @@ def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
     """Adam with one rate for the encoder and one for the dynamics; or SOAP for the encoder."""
     s = run.settings
     encoder = [p for p in run.encoder.parameters() if p.requires_grad]
-    dynamics = [p for p in run.dynamics.parameters() if p.requires_grad]
+    others = [*run.dynamics.parameters(), *cast(nn.Module, run.similarity).parameters()]
+    dynamics = [p for p in others if p.requires_grad]
     optimizers: list[torch.optim.Optimizer] = []
     if s.optimizer == "soap":
         optimizers.append(SOAP(encoder, lr=s.learning_rate))

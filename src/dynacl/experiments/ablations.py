@@ -48,7 +48,7 @@ LABELS = {
     "switching": "switching probability",
 }
 CELLS = ("r2", "mode_accuracy")
-FRESH_CELLS = ("r2", "fresh.r2", "mode_accuracy", "fresh.mode_accuracy")
+FRESH_CELLS = ("r2", "fresh.r2", "fresh.r2_train_map", "mode_accuracy", "fresh.mode_accuracy")
 NOTE = (
     "quick: 100,000 samples where the paper has a million, so that a panel's longest trial is that "
     "long; fewer values a panel. The paper does not print its values of latent dimension and modes."

@@ -24,19 +24,21 @@ import numpy as np
 import torch
 
 import dynacl
-from dynacl import metrics, simulate
+from dynacl import inference, metrics, simulate
 from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.dynamics import SwitchingLinear
 from dynacl.estimator import DCL
 from dynacl.evaluation import evaluate
 from dynacl.experiments.plan import Config
+from dynacl.settings import tuples
 
 EXAMPLE = 2_000  # rows of latents and modes that are kept for pictures
 LONG_EXAMPLE = 10_000  # of a single long trial: the paper draws as many of its attractor
 FRESH = 100_000  # most steps of a fresh trial
-SOURCES = ("data.py", "simulate", "encoders.py", "dynamics.py", "objective", "optimizers.py",
-           "training.py", "estimator.py", "evaluation.py", "metrics.py", "baselines")  # fmt: skip
+SOURCES = ("data.py", "settings.py", "simulate", "encoders.py", "dynamics", "objective",
+           "optimizers.py", "training.py", "recipe.py", "inference.py", "estimator.py",
+           "evaluation.py", "metrics.py", "baselines")  # fmt: skip
 Numbers = dict[str, Any]
 
 
@@ -74,10 +76,8 @@ def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
     training = series if config["control"] else replace(series, control=None)
     if series.truth is None:  # a recording: its last trial is held out
         training = series.select(range(series.n_trials - 1))
-    arguments: dict[str, Any] = {
-        k: tuple(v) if isinstance(v, list) else v for k, v in config["model"].items()
-    }
-    model = DCL(**arguments, **config["training"], random_state=config["seed"])
+    arguments = tuples(config["model"]) | config["training"]
+    model = DCL(**arguments, random_state=config["seed"])
     model.fit(training)
     if model.run_.interrupted:
         raise KeyboardInterrupt
@@ -97,7 +97,7 @@ def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
             rng=np.random.default_rng([config["data"]["dataset"], 1]),
             steps=min(int(series.lengths[0]), FRESH),
         )
-        numbers["fresh"] = evaluate(model, fresh, post_hoc=config["post_hoc"])
+        numbers["fresh"] = evaluate(model, fresh, post_hoc=config["post_hoc"], train=series)
     return numbers, example(model, series)
 
 
@@ -168,10 +168,10 @@ def recorded(path: str, chosen: dict[str, Any], rng: np.random.Generator) -> Tim
     return replace(series, observations=series.observations[order])
 
 
-def example(model: DCL, series: TimeSeries) -> dict[str, Array]:
+def example(model: DCL, whole: TimeSeries) -> dict[str, Array]:
     """Latents of the first rows, true and recovered, and modes: what the pictures show."""
+    series, x = model._latents(model._driven(whole))  # time lags cost a trial its first rows
     assert series.truth is not None
-    x = np.concatenate(model.transform(series))
     most = LONG_EXAMPLE if series.n_trials == 1 else EXAMPLE
     rows = slice(0, min(most, len(series)))
     L, b = metrics.affine(x, series.truth.latents)
@@ -185,7 +185,9 @@ def example(model: DCL, series: TimeSeries) -> dict[str, Array]:
     if series.truth.modes is not None:
         kept["true_modes"] = series.truth.modes[rows].astype(np.int32)
     if isinstance(model.dynamics_, SwitchingLinear):
-        kept["modes"] = model._modes(model._driven(series), x)[rows].astype(np.int32)
+        offset = model.settings_.time_offset
+        found = inference.modes(model.dynamics_, series, x, x, offset)
+        kept["modes"] = found[rows].astype(np.int32)
     return kept
 
 

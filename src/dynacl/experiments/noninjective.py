@@ -19,21 +19,21 @@ GRID: dict[str, dict[str, tuple[Any, ...]]] = {
 MIXINGS = {"linear": "linear mixing", "mlp": "non-linear mixing"}
 
 
-def lags(spacing: str, k: int) -> list[int]:
+def lags(spacing: str, k: int, window: int) -> list[int]:
     """k time lags: 0 … k − 1, or spread over the window."""
     if spacing == "consecutive":
         return list(range(k))
-    return [int(lag) for lag in np.linspace(0, WINDOW - 1, k).round()]
+    return [int(lag) for lag in np.linspace(0, window - 1, k).round()]
 
 
 def rows(scale: str) -> list[Row]:
-    grid = GRID[scale]
+    grid, window = GRID[scale], 20 if scale == "smoke" else WINDOW
     return [
         Row(
             name=f"{mixing},rank={rank},{spacing}={k}/{dynamics}",
             data={"system": "lds", "d": 6, "rank": rank, "mixing": mixing,
                   "trials": 1000, "steps": 1000},
-            model={"n_components": 6, "dynamics": dynamics, "time_lags": lags(spacing, k)},
+            model={"n_components": 6, "dynamics": dynamics, "time_lags": lags(spacing, k, window)},
             cells=("r2",),
             family="lds",
             place={"panel": f"{MIXINGS[mixing]}, {spacing}", "x": k,

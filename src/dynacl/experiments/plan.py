@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dynacl.data import InputError
-from dynacl.training import PROTOCOLS
+from dynacl.settings import PROTOCOLS
 
 SCALES = ("smoke", "quick", "paper")
 TRAINING = ("ours", "paper")

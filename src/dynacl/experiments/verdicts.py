@@ -31,6 +31,7 @@ METRICS = {
     "mcc_last": Metric("MCC, last [%]"),
     "r2_last": Metric("R², last [%]"),
     "fresh.r2": Metric("R², fresh trials [%]", "higher"),
+    "fresh.r2_train_map": Metric("R², fresh trials, map fitted on train [%]"),
     "fresh.mode_accuracy": Metric("mode accuracy, fresh trials [%]", "higher"),
     "consistency": Metric("consistency, fitted on train, scored on validation [%]"),
     "consistency_validation": Metric("consistency, fitted and scored on validation [%]"),

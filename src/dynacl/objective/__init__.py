@@ -1,5 +1,7 @@
-"""InfoNCE: a short readable reference, and a fast path of the same signature behind one name."""
+"""InfoNCE: similarity, density correction, and a fast path behind the readable one."""
 
+from dynacl.objective.density import log_density
 from dynacl.objective.infonce import Loss, info_nce
+from dynacl.objective.similarity import Dot, Euclidean, Similarity, log_sum
 
-__all__ = ["Loss", "info_nce"]
+__all__ = ["Dot", "Euclidean", "Loss", "Similarity", "info_nce", "log_density", "log_sum"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dynacl.objective import native, reference
+from dynacl.objective.similarity import Euclidean, Similarity, log_sum
 
 
 class Loss(NamedTuple):
@@ -24,18 +24,23 @@ def info_nce(
     negatives: Tensor,
     *,
     temperature: float = 1.0,
+    similarity: Similarity | None = None,
+    potential: tuple[Tensor, Tensor] | None = None,
     skip: Tensor | None = None,
 ) -> Loss:
-    """mean_t [ −ψ(t, t+Δ) + log( exp ψ(t, t+Δ) + Σ_m exp ψ(t, m) ) ],  ψ = −‖f(x) − x'‖² / τ.
+    """mean_t [ −ψ(t, t+Δ) + log( exp ψ(t, t+Δ) + Σ_m exp ψ(t, m) ) ],  ψ = φ(f(x), x') − α(x').
 
     predicted, following: (B, d), row i of one belongs to row i of the other; negatives: (M, d).
+    similarity: φ; None is −‖f(x) − x'‖² / temperature.
+    potential: α of `following`, (B,), and of `negatives`, (M,); None is 0.
     skip: (B, s), the negatives that a row leaves out (its own pair, where the batch is the sample
     of negatives too); −1 leaves out none.
     """
-    scale = 1 / temperature
-    positive = -scale * (predicted - following).square().sum(1)
-    path = native if native.supports(predicted, following, negatives) else reference
-    rest = path.row_lse(predicted, negatives, skip=skip, scale=scale)
+    phi = Euclidean(temperature) if similarity is None else similarity
+    positive, bias = phi(predicted, following), None
+    if potential is not None:
+        positive, bias = positive - potential[0], -potential[1]
+    rest = log_sum(phi, predicted, negatives, bias, skip)
     # log(e^p + e^r) − p, without the difference: once a row is told apart well, its loss and
     # gradient are far below one rounding error of p and r, and yet they are what is left to learn.
     total = softplus(rest - positive, threshold=40).mean()

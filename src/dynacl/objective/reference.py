@@ -74,8 +74,12 @@ def _logits(q: Tensor, k: Tensor, bias: Tensor | None, skip: Tensor | None, scal
     if bias is not None:
         logits += bias
     if skip is not None:
-        # −1 leaves nothing out: it marks a column past the end, which is cut off again.
-        left_out = torch.zeros(len(q), len(k) + 1, dtype=torch.bool, device=q.device)
-        left_out.scatter_(1, torch.where(skip < 0, len(k), skip), True)
-        logits.masked_fill_(left_out[:, :-1], -torch.inf)
+        logits.masked_fill_(left_out(skip, len(k)), -torch.inf)
     return logits
+
+
+def left_out(skip: Tensor, n_keys: int) -> Tensor:
+    """(rows, s) indices of keys to a (rows, n_keys) mask; −1 leaves nothing out."""
+    # −1 marks a column past the end, which is cut off again.
+    mask = torch.zeros(len(skip), n_keys + 1, dtype=torch.bool, device=skip.device)
+    return mask.scatter_(1, torch.where(skip < 0, n_keys, skip), True)[:, :-1]

@@ -1,0 +1,121 @@
+"""Dynamics fitted to latents that are there already."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from dynacl.dynamics.linear import Linear
+from dynacl.dynamics.switching import SwitchingLinear
+
+
+def fit_post_hoc(
+    model: nn.Module,
+    x: Tensor,
+    x_next: Tensor,
+    u: Tensor | None = None,
+    *,
+    restarts: int = 4,
+    generator: torch.Generator | None = None,
+) -> nn.Module:
+    """Fit dynamics to latents that are there already, by least squares: the paper's baseline.
+
+    Linear: closed form. Switching: alternate argmin and closed form until the modes stand still,
+    best of several starts. Anything else: Adam on the mean squared error.
+    """
+    with torch.no_grad():
+        if not list(model.parameters()):
+            return model
+        if isinstance(model, Linear):
+            _assign(model, _least_squares(x, x_next, u, model.bias is not None), slice(None))
+            return model
+        if isinstance(model, SwitchingLinear):
+            return _fit_switching(model, x, x_next, u, restarts, generator)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(500):
+        rows = torch.randint(len(x), (min(len(x), 4096),), generator=generator)
+        loss = (
+            model(x[rows], x_next[rows], None if u is None else u[rows]) - x_next[rows]
+        ).square()
+        optimizer.zero_grad()
+        loss.mean().backward()
+        optimizer.step()
+    return model
+
+
+def _fit_switching(
+    model: SwitchingLinear,
+    x: Tensor,
+    x_next: Tensor,
+    u: Tensor | None,
+    restarts: int,
+    generator: torch.Generator | None,
+) -> SwitchingLinear:
+    sample = torch.randperm(len(x), generator=generator)[:100_000]
+    x, x_next = x[sample], x_next[sample]
+    u = None if u is None or model.control is None else u[sample]
+    d, K = x.shape[1], model.n_modes
+    whole = _least_squares(x, x_next, u, model.bias is not None)
+    driven = whole.pop("control", None)
+    spread = (x_next - x).square().mean().sqrt() / x.square().mean().sqrt()
+    best: tuple[float, dict[str, Tensor]] | None = None
+    for _ in range(restarts):
+        _assign(model, whole, slice(None))
+        if driven is not None:
+            _assign(model, {"control": driven}, slice(None))
+        noise = torch.randn(model.matrices.shape, generator=generator, dtype=x.dtype)
+        model.matrices.add_(spread * noise / d**0.5)
+        before = None
+        for _ in range(200):
+            modes = model.modes(x, x_next, u)
+            if before is not None and torch.equal(modes, before):
+                break
+            before = modes
+            # B is shared by the modes: they are fitted to what it leaves, then it to what they do.
+            left = x_next if u is None else x_next - u @ _control(model).T
+            for k in range(K):
+                mine = modes == k
+                if int(mine.sum()) > d + 1:
+                    fit = _least_squares(x[mine], left[mine], None, model.bias is not None)
+                    _assign(model, fit, k)
+            if u is not None:
+                rest = x_next - (model.advance(x, modes, u) - u @ _control(model).T)
+                fit = _least_squares(u, rest, None, False)
+                _assign(model, {"control": fit["matrix"]}, slice(None))
+        error = float((model.advance(x, model.modes(x, x_next, u), u) - x_next).square().mean())
+        if best is None or error < best[0]:
+            best = error, {k: v.clone() for k, v in model.state_dict().items()}
+    assert best is not None
+    model.load_state_dict(best[1])
+    return model
+
+
+def _control(model: SwitchingLinear) -> Tensor:
+    assert model.control is not None
+    return model.control
+
+
+def _least_squares(x: Tensor, x_next: Tensor, u: Tensor | None, bias: bool) -> dict[str, Tensor]:
+    """x_next ≈ A x (+ b) (+ B u), in float64."""
+    parts = [x] + ([u] if u is not None else []) + ([x.new_ones(len(x), 1)] if bias else [])
+    regressors = torch.cat(parts, dim=1).double()
+    # The normal equations lose half the digits; the orthogonal driver does not.
+    solution = torch.linalg.lstsq(regressors, x_next.double(), driver="gelsd").solution.T
+    d = x.shape[1]
+    fit = {"matrix": solution[:, :d]}
+    if u is not None:
+        fit["control"] = solution[:, d : d + u.shape[1]]
+    if bias:
+        fit["bias"] = solution[:, -1]
+    return fit
+
+
+def _assign(model: nn.Module, fit: dict[str, Tensor], k: Any) -> None:
+    """Write a least-squares fit into a Linear, or into mode(s) k of a bank."""
+    names = {"matrix": "matrices" if isinstance(model, SwitchingLinear) else "matrix"}
+    for name, value in fit.items():
+        parameter = cast(Tensor, getattr(model, names.get(name, name)))
+        with torch.no_grad():
+            parameter[k] = value.to(parameter.dtype)

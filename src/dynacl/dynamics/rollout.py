@@ -1,0 +1,25 @@
+"""Several steps of any dynamics."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from dynacl.dynamics.switching import SwitchingLinear
+
+
+def advance_in_training(
+    dynamics: nn.Module, x: Tensor, x_next: Tensor, controls: list[Tensor | None]
+) -> Tensor:
+    """As many steps as there are controls, to where x_next should be."""
+    if isinstance(dynamics, SwitchingLinear) and len(controls) > 1:
+        return dynamics.rollout(x, x_next, controls)
+    for u in controls[:-1]:
+        x = follow(x, dynamics(x, None, u))
+    predicted: Tensor = dynamics(x, x_next, controls[-1])
+    return predicted
+
+
+def follow(x: Tensor, following: Tensor) -> Tensor:
+    """What the dynamics sees next: the new state, or the window that has moved on to it."""
+    return following if x.ndim == 2 else torch.cat([x[:, 1:], following[:, None]], dim=1)

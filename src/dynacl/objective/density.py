@@ -1,0 +1,50 @@
+"""α: the log of a kernel density estimate of the embedding (paper, Appendix on kernel density).
+
+    Euclidean: q̂(x) ∝ Σ_i exp(−‖x − x_i‖² / ε)      on the sphere: q̂(x) ∝ Σ_i exp(κ ⟨x, x_i⟩)
+
+Constants do not matter: α is subtracted from every logit. Gradients pass through α, to the points
+and to the support: with α a function of the encoder, it is still the one loss that is minimised.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dynacl.objective.similarity import row_lse
+
+KERNELS = ("euclidean", "vmf")
+
+
+def log_density(
+    x: Tensor,
+    support: Tensor,
+    *,
+    kernel: str = "euclidean",
+    bandwidth: float | None = None,
+    skip: Tensor | None = None,
+) -> Tensor:
+    """log q̂ at each row of x, up to a constant; skip: (n, s), support points a row leaves out.
+
+    A point that is in the support itself must be left out: at a small bandwidth its own term would
+    be the whole sum. bandwidth: ε, or 1/κ on the sphere; None: Scott's rule on the support.
+    """
+    if kernel not in KERNELS:
+        raise ValueError(f"kernel: got {kernel!r}; wanted one of {', '.join(KERNELS)}")
+    if bandwidth is None:
+        bandwidth = scott(support, kernel)
+    scale = 1 / bandwidth if kernel == "euclidean" else 0.5 / bandwidth
+    counted = x.new_full((len(x),), len(support))
+    if skip is not None:
+        counted = counted - (skip >= 0).sum(1)
+    return row_lse(x, support, skip=skip, scale=scale) - counted.clamp(min=1).log()
+
+
+@torch.no_grad()
+def scott(support: Tensor, kernel: str = "euclidean") -> float:
+    """h = s n^(−1/(m + 4)) with s the spread in each of m directions; ε = 2h², or 1/κ = h²."""
+    n, d = support.shape
+    m = d if kernel == "euclidean" else max(1, d - 1)
+    variance = float(support.var(0).sum()) / m
+    h2: float = max(variance * float(n) ** (-2 / (m + 4)), 1e-12)
+    return 2.0 * h2 if kernel == "euclidean" else h2

@@ -1,0 +1,219 @@
+"""From what a user asked for to the settings and parts of a run; bad requests end here."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dynacl.data import InputError, TimeSeries
+from dynacl.dynamics import (
+    Gated,
+    Identity,
+    Linear,
+    Polynomial,
+    Recurrent,
+    ResidualMLP,
+    SwitchingLinear,
+    Truth,
+)
+from dynacl.encoders import MLP, Asymmetric, OnSphere, Whitening
+from dynacl.objective import Dot, Euclidean
+from dynacl.objective.density import KERNELS
+from dynacl.settings import PROTOCOLS, Settings, default_steps
+
+if TYPE_CHECKING:
+    from dynacl.estimator import DCL
+
+DYNAMICS = (
+    "identity", "linear", "switching", "polynomial", "mlp", "gated", "recurrent", "truth"
+)  # fmt: skip
+SIMILARITIES = ("euclidean", "dot")
+
+
+def check(model: DCL) -> None:
+    """Every parameter that cannot be, named, with what came and what is wanted."""
+    for name in ("n_components", "n_modes", "batch_size", "max_iter", "time_offset", "degree"):
+        value = getattr(model, name)
+        if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+            raise InputError(f"{name}: got {value!r}; wanted a whole number of at least 1")
+    for name in ("learning_rate", "dynamics_learning_rate", "bandwidth", "lipschitz"):
+        value = getattr(model, name)
+        if value is not None and not (isinstance(value, int | float) and 0 < value < np.inf):
+            raise InputError(f"{name}: got {value!r}; wanted a positive number")
+    n = model.n_negatives
+    if n is not None and n != "batch" and (not isinstance(n, int | np.integer) or n < 1):
+        raise InputError(f'n_negatives: got {n!r}; wanted a whole number or "batch"')
+    for name, choices, module in (
+        ("protocol", tuple(PROTOCOLS), False),
+        ("dynamics", DYNAMICS, True),
+        ("similarity", SIMILARITIES, True),
+        ("density_correction", (None, *KERNELS), False),
+    ):
+        value = getattr(model, name)
+        if (module and isinstance(value, nn.Module)) or value in list(choices):
+            continue
+        listed = ", ".join(map(str, choices)) + (" or an nn.Module" if module else "")
+        raise InputError(f"{name}: got {value!r}; wanted one of {listed}")
+    if model.encoder is not None and not isinstance(model.encoder, nn.Module):
+        raise InputError(f"encoder: got {type(model.encoder).__name__}; wanted an nn.Module")
+    time_lags(model)
+    on_sphere = model.similarity == "dot"
+    if model.density_correction == "vmf" and not on_sphere:
+        raise InputError('density_correction: "vmf" needs unit latents; wanted similarity="dot"')
+    if model.density_correction == "euclidean" and on_sphere:
+        raise InputError('density_correction: "euclidean" does not fit similarity="dot"; '
+                         'wanted "vmf"')  # fmt: skip
+    if model.asymmetric and model.dynamics == "recurrent":
+        raise InputError("asymmetric: its references and positives live in different spaces; "
+                         'wanted dynamics that step once, not "recurrent"')  # fmt: skip
+    if model.asymmetric and isinstance(model.encoder, Asymmetric):
+        raise InputError("asymmetric: the encoder is a pair already; wanted asymmetric=False")
+    if on_sphere and int(model.n_components) < 2:
+        raise InputError("n_components: got 1; a sphere has at least 2 dimensions around it")
+
+
+def time_lags(model: DCL) -> tuple[int, ...]:
+    try:
+        lags = tuple(int(lag) for lag in model.time_lags)
+        good = lags == tuple(model.time_lags) and len(set(lags)) == len(lags) > 0
+    except (TypeError, ValueError):
+        good, lags = False, ()
+    if not good or min(lags) < 0:
+        raise InputError(
+            f"time_lags: got {model.time_lags!r}; wanted distinct whole numbers of steps back, "
+            "such as (0, 1, 2)"
+        )
+    return lags
+
+
+def settings(model: DCL, series: TimeSeries) -> Settings:
+    """The protocol, with what the user set in its place, cut to the size of the data."""
+    check(model)
+    chosen = {
+        name: getattr(model, name)
+        for name in ("batch_size", "max_iter", "learning_rate", "dynamics_learning_rate",
+                     "standardize", "density_correction", "bandwidth")
+        if getattr(model, name) is not None
+    }  # fmt: skip
+    found = replace(
+        PROTOCOLS[model.protocol],
+        time_offset=int(model.time_offset),
+        time_lags=time_lags(model),
+        **chosen,
+    )
+    if model.n_negatives is not None:
+        n = None if model.n_negatives == "batch" else int(model.n_negatives)
+        found = replace(found, n_negatives=n)
+    past = max(found.time_lags)
+    if model.protocol == "default":
+        # Several steps only where the model says what they are, and trials have the room.
+        stepping = model.dynamics in ("linear", "switching", "polynomial", "mlp", "gated", "truth")
+        stepping &= not model.asymmetric
+        room = max(1, (int(series.lengths.min()) - 1 - past) // found.time_offset)
+        found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
+    pairs = len(series.steps(found.time_offset * found.horizon, past))
+    if model.batch_size is None and model.protocol == "default":
+        found = replace(found, batch_size=max(2, min(found.batch_size, pairs)))
+    if model.max_iter is None and model.protocol == "default":
+        found = replace(found, max_iter=default_steps(int(model.n_components), pairs))
+    if found.n_negatives is None and found.batch_size == 1:
+        raise InputError("batch_size: got 1; with the batch as negatives it needs at least 2")
+    return found
+
+
+def build(
+    model: DCL,
+    n_inputs: int,
+    n_controls: int,
+    settings: Settings,
+    generator: torch.Generator,
+    whitening: Whitening | None,
+) -> tuple[nn.Module, nn.Module, nn.Module]:
+    """Encoder, dynamics and similarity; fit leaves modules that it was given as they were."""
+    d = int(model.n_components)
+    dynamics = _dynamics(model, d, n_controls, settings, generator)
+
+    def encoder() -> nn.Module:
+        made: nn.Module = copy.deepcopy(model.encoder) or MLP(
+            n_inputs, d, whitening=whitening, gain=settings.input_gain, generator=generator
+        )
+        return OnSphere(made) if model.similarity == "dot" else made
+
+    target = encoder()
+    similarity: nn.Module
+    if isinstance(model.similarity, nn.Module):
+        similarity = copy.deepcopy(model.similarity)
+    else:
+        similarity = Dot() if model.similarity == "dot" else Euclidean(settings.temperature)
+    where = device(model.device)
+    pair = Asymmetric(encoder(), target) if model.asymmetric else target
+    return pair.to(where), dynamics.to(where), similarity.to(where)
+
+
+def _dynamics(
+    model: DCL, d: int, n_controls: int, settings: Settings, generator: torch.Generator
+) -> nn.Module:
+    kind = model.dynamics
+    if isinstance(kind, nn.Module):
+        return copy.deepcopy(kind)
+    if kind == "identity":
+        return Identity()
+    if kind == "truth":
+        assert model.system_ is not None
+        return Truth({k: np.asarray(v) for k, v in model.system_.items()})
+    if kind == "linear":
+        return Linear(d, model.bias, n_controls)
+    if kind == "polynomial":
+        return Polynomial(d, int(model.degree), n_controls)
+    if kind == "mlp":
+        return ResidualMLP(d, lipschitz=model.lipschitz, n_controls=n_controls, generator=generator)
+    if kind == "gated":
+        return Gated(d, int(model.n_modes), n_controls=n_controls, generator=generator)
+    if kind == "recurrent":
+        return Recurrent(d, n_controls=n_controls, generator=generator)
+    return SwitchingLinear(
+        d,
+        int(model.n_modes),
+        model.bias,
+        n_controls,
+        logits=settings.switching_logits,
+        spread=settings.switching_spread,
+        generator=generator,
+    )
+
+
+def saved_whitening(weights: Mapping[str, Tensor]) -> Whitening | None:
+    """The input scaling among the weights of a saved model, wherever its encoder keeps it."""
+    found = {k.rsplit(".", 1)[1]: v for k, v in weights.items() if ".whitening." in k}
+    return Whitening(found["shift"], found["frame"], found.get("window")) if found else None
+
+
+def warn_if_unobservable(whitening: Whitening | None, d: int) -> None:
+    """With a linear mixing, the rank of the lagged observations is that of the matrix O."""
+    if whitening is not None and whitening.n_outputs < d:
+        warnings.warn(
+            f"the observations span {whitening.n_outputs} dimensions, fewer than the {d} latents: "
+            "the state cannot be read off them unless the mixing is non-linear; add time_lags",
+            stacklevel=4,
+        )
+
+
+def device(name: str) -> torch.device:
+    if name != "auto":
+        try:
+            found = torch.device(name)
+            torch.empty(0, device=found).cpu()
+        except (RuntimeError, AssertionError, TypeError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"device: {name!r} cannot be used here: {reason}") from error
+        return found
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
