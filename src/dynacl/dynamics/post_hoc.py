@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from dynacl.dynamics.linear import Linear
 from dynacl.dynamics.switching import SwitchingLinear
 
+ROWS = 1 << 9  # at a time when modes are inferred: their errors stay in cache
+
 
 def fit_post_hoc(
     model: nn.Module,
@@ -75,10 +77,11 @@ def _fit_switching(
             before = modes
             # B is shared by the modes: they are fitted to what it leaves, then it to what they do.
             left = x_next if u is None else x_next - u @ _control(model).T
-            for k in range(K):
-                mine = modes == k
-                if int(mine.sum()) > d + 1:
-                    fit = _least_squares(x[mine], left[mine], None, model.bias is not None)
+            order, counts = modes.argsort(stable=True), torch.bincount(modes, minlength=K).tolist()
+            parts = zip(x[order].split(counts), left[order].split(counts), strict=True)
+            for k, (now, following) in enumerate(parts):
+                if len(now) > d + 1:
+                    fit = _least_squares(now, following, None, model.bias is not None)
                     _assign(model, fit, k)
             if u is not None:
                 rest = x_next - (model.advance(x, modes, u) - u @ _control(model).T)
@@ -95,7 +98,7 @@ def _fit_switching(
 def best_modes(
     model: SwitchingLinear, x: Tensor, x_next: Tensor, u: Tensor | None = None
 ) -> Tensor:
-    """What model.modes gives, as one matrix product: 20 times faster with 200 modes.
+    """What model.modes gives, as one matrix product: far faster where there are many.
 
     ‖W x − r‖² = (x xᵀ)·(WᵀW) − 2 (r xᵀ)·W + ‖r‖², and the last term is the same for all modes. The
     difference of squares costs digits, so it is taken in float64 whatever came.
@@ -107,9 +110,12 @@ def best_modes(
     if model.bias is not None:  # a mode's offset is a column of W for an input of ones
         W = torch.cat([W, model.bias.double()[:, :, None]], dim=2)
         x = torch.cat([x, x.new_ones(len(x), 1)], dim=1)
-    squares = (x[:, :, None] * x[:, None]).flatten(1) @ (W.mT @ W).flatten(1).T
-    products = (rest[:, :, None] * x[:, None]).flatten(1) @ W.flatten(1).T
-    return (squares - 2 * products).argmin(1)
+    weights = torch.cat([(W.mT @ W).flatten(1), -2 * W.flatten(1)], dim=1).T
+    factors = torch.cat([x, rest], dim=1)
+    found = []
+    for left, right in zip(factors.split(ROWS), x.split(ROWS), strict=True):
+        found.append(((left[:, :, None] * right[:, None]).flatten(1) @ weights).argmin(1))
+    return torch.cat(found)
 
 
 def _control(model: SwitchingLinear) -> Tensor:
