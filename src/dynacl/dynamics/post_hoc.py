@@ -78,7 +78,9 @@ def _fit_switching(
             # B is shared by the modes: they are fitted to what it leaves, then it to what they do.
             left = x_next if u is None else x_next - u @ _control(model).T
             order, counts = modes.argsort(stable=True), torch.bincount(modes, minlength=K).tolist()
-            parts = zip(x[order].split(counts), left[order].split(counts), strict=True)
+            parts = zip(
+                torch.split(x[order], counts), torch.split(left[order], counts), strict=True
+            )
             for k, (now, following) in enumerate(parts):
                 if len(now) > d + 1:
                     fit = _least_squares(now, following, None, model.bias is not None)
@@ -113,7 +115,7 @@ def best_modes(
     weights = torch.cat([(W.mT @ W).flatten(1), -2 * W.flatten(1)], dim=1).T
     factors = torch.cat([x, rest], dim=1)
     found = []
-    for left, right in zip(factors.split(ROWS), x.split(ROWS), strict=True):
+    for left, right in zip(torch.split(factors, ROWS), torch.split(x, ROWS), strict=True):
         found.append(((left[:, :, None] * right[:, None]).flatten(1) @ weights).argmin(1))
     return torch.cat(found)
 
