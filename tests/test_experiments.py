@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import re
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -373,9 +375,14 @@ def test_smoke_run_writes_table_and_figures(experiment, results, capsys):
     assert pictures == ({".png", ".pdf"} if EXPERIMENTS[experiment].figures else set())
 
 
-def test_paper_protocol_runs_too_and_identity_rows_show_both(results):
+def smoke(results, *more):
     command = ["reproduce", "table1", "--scale", "smoke", "--jobs", "1", "--out", str(results)]
-    assert main([*command, "--protocol", "paper", "--only", "lds/identity"]) == 0
+    return main([*command, *more])
+
+
+def test_paper_protocol_runs_too_and_identity_rows_show_both(results):
+    assert smoke(results, "--only", "lds/identity") == 0
+    assert smoke(results, "--only", "lds/identity", "--protocol", "paper") == 0
     found = json.loads((results / "table1-smoke-paper" / "table.json").read_text())
     assert found["fits"]["done"] == 1
     others = found["identity_rows_other_protocol"]
@@ -384,20 +391,27 @@ def test_paper_protocol_runs_too_and_identity_rows_show_both(results):
 
 
 def test_dry_run_says_what_would_run_and_runs_nothing(results, tmp_path, capsys):
-    command = ["reproduce", "table1", "--scale", "smoke", "--jobs", "2", "--dry-run", "--out"]
-    assert main([*command, str(tmp_path / "new")]) == 0
+    assert smoke(tmp_path / "new", "--dry-run") == 0
     assert "15 fits, 15 to run: time not known" in capsys.readouterr().out
     assert not (tmp_path / "new").exists()
-    assert main([*command, str(results), "--seeds", "0", "1"]) == 0
+    assert smoke(results, "--only", "identity/*") == 0
+    before = sorted(results.rglob("*"))
+    capsys.readouterr()
+    assert smoke(results, "--only", "identity/*", "--seeds", "0", "1", "--dry-run") == 0
     printed = capsys.readouterr().out
-    assert "last time" in printed
-    assert "30 fits, 15 to run: about" in printed
+    assert printed.count("done ") == 2
+    assert printed.count("missing ") == 2
+    assert "4 fits, 2 to run: about" in printed
+    assert sorted(results.rglob("*")) == before
 
 
-def test_status_counts_what_is_there(results, capsys):
-    assert main(["reproduce", "--status", str(results)]) == 0
+def test_status_counts_what_is_there(results, tmp_path, capsys):
+    assert smoke(tmp_path, "--only", "lds/linear") == 0
+    capsys.readouterr()
+    assert main(["reproduce", "--status", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert "table1           smoke  ours   15 done, 0 failed, 0 missing of 15" in printed
+    assert f"{tmp_path}: 1 fits done, 0 failed" in printed
+    assert "table1           smoke  ours   1 done, 0 failed, 14 missing of 15" in printed
 
 
 def test_list_names_every_table_and_figure(capsys):
@@ -442,3 +456,20 @@ def test_recordings_are_shuffled_within_repeats(results):
     for a, b in plain.spans():
         one, two = plain.observations[a:b], shuffled.observations[a:b]
         assert np.array_equal(np.sort(one, axis=0), np.sort(two, axis=0))
+
+
+def test_experiment_of_the_documentation_runs(tmp_path, monkeypatch, capsys):
+    from dynacl.simulate import systems
+
+    page = Path(__file__).parent.parent / "docs" / "reproduction.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S)
+    system, experiment = (b for b in blocks if "spiral" in b)
+    monkeypatch.setattr(systems, "PRESETS", dict(systems.PRESETS))
+    exec(system, vars(systems) | {"PRESETS": systems.PRESETS})
+    names = {}
+    exec(experiment, names)
+    monkeypatch.setitem(EXPERIMENTS, "spiral", names["EXPERIMENT"])
+    command = ["reproduce", "spiral", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert "| decay=0.99/linear | R² [%] | – |" in capsys.readouterr().out
+    assert (tmp_path / "spiral-smoke-ours" / "spiral.pdf").exists()
