@@ -45,7 +45,7 @@ def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
         f"The paper: {sum(paper['fits'].values()):,} fits in {paper['gpu_days']} GPU days, {low}–"
         f"{high} minutes a training. It counts `lorenz` and `lorenz_modes` together: "
         f"{paper['fits']['lorenz + lorenz_modes']}. Experiments share fits: the same configuration "
-        "is fitted once. Here: quick and paper scale, both protocols, smoke left out."
+        "is fitted once. Here: quick and paper scale, both protocols; without smoke and `allen`."
     )
     return "\n".join([head, *body]) + "\n\n" + tail, lines
 

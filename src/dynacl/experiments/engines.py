@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -35,7 +36,12 @@ def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:
     while queue:
         running: dict[Future[Outcome], Config] = {}
         with environment(queue[0]["threads"]):  # before a worker loads its OpenMP runtime
-            pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+            pool = ProcessPoolExecutor(
+                jobs,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=signal.signal,  # Ctrl-C is for us; a training notes it all the same
+                initargs=(signal.SIGINT, signal.SIG_IGN),
+            )
             try:
                 while queue or running:
                     while queue and len(running) < jobs:  # so that only `jobs` fits are suspects
@@ -61,7 +67,7 @@ def dask(
 ) -> Iterator[Outcome]:
     """On the cluster behind this scheduler; without one, on a LocalCluster of `jobs` workers."""
     try:
-        from distributed import Client, LocalCluster, as_completed
+        from distributed import Client, LocalCluster
     except ImportError as error:
         raise InputError("--engine dask: needs Dask; pip install 'dynacl[cluster]'") from error
     if not configs:
@@ -75,21 +81,28 @@ def dask(
         except (OSError, ValueError) as error:
             raise InputError(f"--scheduler: no cluster at {scheduler}: {error}") from error
         try:
-            yield from on_client(client, configs, as_completed)
+            yield from on_client(client, configs)
         finally:
             client.close()
             if not isinstance(cluster, str):
                 cluster.close()
 
 
-def on_client(client: Any, configs: Sequence[Config], as_completed: Any) -> Iterator[Outcome]:
+def on_client(client: Any, configs: Sequence[Config]) -> Iterator[Outcome]:
     """Submit all; the key is the fit's name, so that a cluster never does one twice."""
+    from distributed import KilledWorker, as_completed
+
     futures = {client.submit(run, c, key=f"dynacl-{name(c)}", pure=True): c for c in configs}
     for future in as_completed(list(futures)):
         try:
             outcome = future.result()  # computed again if its worker died before it was fetched
-        except Exception as error:
-            outcome = _died(futures[future], repr(error))
+        except KilledWorker as error:
+            outcome = _died(futures[future], str(error))
+        except Exception as error:  # a fit's own errors are in its record: this is the cluster's
+            raise InputError(
+                f"--engine dask: the cluster cannot go on ({error!r}); is it up, and is this "
+                "dynacl installed on its workers? Results so far are kept"
+            ) from error
         future.release()
         yield outcome
 

@@ -172,12 +172,13 @@ def test_split(view: View) -> Figures:
     figures = {
         "test-split": curves(view, ("r2", "fresh.r2", "mode_accuracy", "fresh.mode_accuracy"))
     }
-    fits = [f for row in view.rows for f in view.done(row.name) if row.name.startswith("samples=")]
+    fits = [f for row in view.rows for f in view.done(row.name) if row.data["steps"] <= 1000]
     if fits:
         from dynacl.experiments.fitting import simulated
 
-        train = simulated(fits[-1].config)
-        fresh = simulate.again(train, rng=np.random.default_rng([fits[-1].dataset, 1]))
+        fit = max(fits, key=lambda f: int(f.row.data["steps"]))
+        train = simulated(fit.config)
+        fresh = simulate.again(train, rng=np.random.default_rng([fit.dataset, 1]))
         figures["closest-training-trial"] = closest(train, fresh)
     return figures
 

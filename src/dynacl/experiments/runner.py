@@ -55,7 +55,9 @@ class Store:
         self.runs.mkdir(parents=True, exist_ok=True)
         if outcome.arrays:
             write_npz(self.runs / f"{name}.npz", outcome.arrays)
-        text = to_json({"name": name} | outcome.record, indent=1, sort_keys=True)
+        config = {k: v for k, v in outcome.record["config"].items() if k != "where"}
+        record = outcome.record | {"name": name, "config": config}
+        text = to_json(record, indent=1, sort_keys=True)
         write(self.runs / f"{name}.json", (text + "\n").encode())
 
     def state(self, name: str) -> str:
