@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from dynacl.cli import main
-from dynacl.experiments import EXPERIMENTS, Experiment, Row, engines, verdicts
-from dynacl.experiments.command import count
+from dynacl.experiments import engines, verdicts
+from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import Outcome, run
-from dynacl.experiments.plan import configuration, name, paper_numbers, plan, size
+from dynacl.experiments.plan import Experiment, Row, configuration, name, paper_numbers, plan, size
 from dynacl.experiments.render import View, claims, table
+from dynacl.experiments.reproduce import count
 from dynacl.experiments.runner import Store, expected, missing, sweep
 from dynacl.settings import PROTOCOLS
 

@@ -11,7 +11,7 @@ from dynacl.experiments.plan import SCALES, TRAINING, Experiment, plan
 
 def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
     """Of each experiment: fits in the paper, in our full grid, done here, and their time."""
-    from dynacl.experiments import EXPERIMENTS
+    from dynacl.experiments.catalogue import EXPERIMENTS
 
     paper = json.loads((files("dynacl.experiments") / "paper" / "compute.json").read_text())
     done = {r["name"]: r["seconds"] for r in store.records() if r["state"] == "done"}
