@@ -56,7 +56,7 @@ NOTE = (
 
 
 def grid(scale: str, cells: tuple[str, ...]) -> list[Row]:
-    models = ("switching",) if scale == "smoke" else MODELS
+    models = ("truth",) if scale == "smoke" else MODELS  # the quickest that has modes
     return [
         row(f"{panel}={value:g}" if panel == "switching" else f"{panel}={value}", dynamics, cells,
             {"panel": LABELS[panel], "x": value}, **changed)

@@ -1,4 +1,4 @@
-"""The words of `dynacl reproduce`. What they do is in `reproduce`, imported when it is asked for."""
+"""The words of `dynacl reproduce`; what they do is in `reproduce`, imported when it is called."""
 
 from __future__ import annotations
 
