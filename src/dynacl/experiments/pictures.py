@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.optimize import linear_sum_assignment
 
 from dynacl import simulate
 from dynacl.data import Array, TimeSeries
@@ -122,14 +123,26 @@ def examples(view: View, name: str, rows: Sequence[str]) -> Figures:
         for j in range(d):
             axes[j].plot(true[:, j], color=TRUE, linewidth=2, label="true")
             axes[j].plot(found[:, j], "--", color=FOUND, linewidth=1.2, label="recovered")
-        if "modes" in kept:
-            axes[-1].step(np.arange(len(true)), kept["modes"][rows_shown], color=FOUND)
+        if "modes" in kept and "true_modes" in kept:
+            steps = np.arange(len(true) - 1)  # the last has no mode
+            told, inferred = (kept[k][: len(steps)] for k in ("true_modes", "modes"))
+            axes[-1].step(steps, told, color=TRUE, linewidth=2)
+            axes[-1].step(steps, matched(told, inferred), "--", color=FOUND, linewidth=1.2)
             axes[-1].set_ylabel("mode")
         axes[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
         axes[0].set_title(row, loc="left", fontsize=9)
         axes[-1].set_xlabel("time step")
         return {name: figure}
     return {}
+
+
+def matched(told: Array, inferred: Array) -> Array:
+    """Inferred modes under the labels that fit the true ones best."""
+    K = int(max(told.max(), inferred.max())) + 1
+    counts = np.zeros((K, K), dtype=int)
+    np.add.at(counts, (inferred, told), 1)
+    labels: Array = linear_sum_assignment(counts, maximize=True)[1]
+    return labels[inferred]
 
 
 def lorenz(view: View) -> Figures:
