@@ -210,6 +210,7 @@ SYSTEM_OPTIONS: dict[str, dict[str, Any]] = {
     "angle": {"type": float, "help": "rotation angle in degrees (lds: ±, slds: at most)"},
     "modes": {"type": int, "help": "number of modes (slds)"},
     "switch_probability": {"type": float, "help": "a step, for each other mode (slds)"},
+    "concentration": {"type": float, "help": "of the starts around one point (sphere)"},
     "control": {"choices": CONTROLS, "help": "control input (control-…)"},
     "dt": {"type": float, "help": "step size (lorenz)"},
     "start": {"type": float, "nargs": 3, "help": "starting point (lorenz)"},
@@ -272,7 +273,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--similarity", choices=SIMILARITIES, default="euclidean")
     p.add_argument("--asymmetric", action="store_true", help="a second encoder for references")
     p.add_argument("--density-correction", choices=KERNELS)
-    p.add_argument("--bandwidth", type=float, help="of the density estimate (default: Scott's)")
+    p.add_argument(
+        "--bandwidth", type=float, help="of the density estimate (default: the similarity's)"
+    )
     p.add_argument("--protocol", choices=list(PROTOCOLS), default="default")
     p.add_argument("--batch-size", type=int)
     p.add_argument("--n-negatives", type=_negatives, help='a number, or "batch"')

@@ -62,7 +62,7 @@ class DCL(TransformerMixin, BaseEstimator):
         latter.
     density_correction : {None, "euclidean", "vmf"}, default=None
         α, the log of a kernel density estimate in embedding space, with `bandwidth` ε (or 1/κ;
-        None: Scott's rule).
+        None: as wide as the similarity's own kernel).
     protocol : {"default", "paper-lds", "paper-slds", "paper-lorenz"}, default="default"
         How to train; the settings below replace those of the protocol where they are not None.
     batch_size, n_negatives, max_iter, learning_rate, dynamics_learning_rate, standardize
@@ -380,6 +380,9 @@ class DCL(TransformerMixin, BaseEstimator):
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3
             )
         self._remember()
+        if self.run_.step >= until:
+            few = series.select(range(min(series.n_trials, 20)))
+            inference.unit_scale(self.run_, self._latents(few)[1][:20_000])
         self.transitions_ = self._learn_transitions(series)
         return self
 

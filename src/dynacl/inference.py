@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.dynamics import Gated, SwitchingLinear, follow
+from dynacl.dynamics import Gated, Linear, SwitchingLinear, follow
 from dynacl.encoders import references
 from dynacl.objective import Dot
 from dynacl.training import Run
@@ -120,6 +120,18 @@ def advance(run: Run, state: Tensor, chosen: Tensor | None, u: Tensor | None) ->
     else:
         following = run.dynamics(state, None, u)
     return normalize(following, dim=-1) if isinstance(run.similarity, Dot) else following
+
+
+@torch.no_grad()
+def unit_scale(run: Run, x: Array) -> None:
+    """On the sphere only directions count, so a matrix is free in its scale: predictions get 1."""
+    bank = getattr(run.dynamics, "matrices", getattr(run.dynamics, "matrix", None))
+    if not (isinstance(run.similarity, Dot) and isinstance(bank, nn.Parameter)):
+        return
+    if bank.requires_grad and isinstance(run.dynamics, Linear | SwitchingLinear):
+        matrices = bank.view(-1, *bank.shape[-2:])
+        moved = tensor(x, run.dynamics) @ matrices.mT
+        matrices /= moved.norm(dim=-1).mean(1)[:, None, None]
 
 
 def states(run: Run, series: TimeSeries, x: Array, rows: Array) -> Tensor:

@@ -36,7 +36,9 @@ class Progress:
             self.bar.close()
 
     def show(self, step: int, record: dict[str, float], cap: float) -> None:
-        text = f"loss {record['loss']:.4f}, fit {record['bits']:.2f} of {cap:.2f} bits"
+        self.tell(step, f"loss {record['loss']:.4f}, fit {record['bits']:.2f} of {cap:.2f} bits")
+
+    def tell(self, step: int, text: str) -> None:
         if self.bar is not None:
             self.bar.update(step - self.bar.n)
             self.bar.set_postfix_str(text)

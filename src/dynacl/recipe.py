@@ -114,8 +114,8 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
     past = max(found.time_lags)
     if model.protocol == "default":
         # Several steps only where the model says what they are, and trials have the room.
-        stepping = model.dynamics in ("linear", "switching", "polynomial", "mlp", "gated", "truth")
-        stepping &= not model.asymmetric
+        stepping = model.dynamics in ("linear", "switching", "truth")
+        stepping &= model.similarity != "dot" and not model.asymmetric
         room = max(1, (int(series.lengths.min()) - 1 - past) // found.time_offset)
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
     pairs = len(series.steps(found.time_offset * found.horizon, past))

@@ -22,7 +22,7 @@ class Settings:
     as A e(x) − e(A x), which nearly cancels where a step is short; over several steps it does not.
     But several steps of dynamics that are not known yet may go round in circles (docs/log.md).
     density_correction: kernel of the density estimate in embedding space, with its bandwidth (None:
-    Scott's rule) and number of support points (None: the batch size).
+    that of the similarity) and number of support points (None: the batch size).
     """
 
     batch_size: int = 1024

@@ -180,7 +180,7 @@ def training_step(run: Run, data: Rows, device: Any) -> Loss:
             points,
             anchors,
             kernel=s.density_correction,
-            bandwidth=s.bandwidth,
+            bandwidth=bandwidth(run),
             skip=_own(steps, support).to(device),
         )
         potential = alpha[: len(t)], alpha[len(t) :]
@@ -223,6 +223,13 @@ def in_batch(
     present = now if now.ndim == 2 else now[:, -1]
     skip = torch.stack([own, own + len(t)], dim=1)
     return torch.cat([t, after]), torch.cat([present, following]), skip
+
+
+def bandwidth(run: Run) -> float:
+    """Of the density estimate: as wide as the noise, φ's own kernel, unless told otherwise."""
+    if run.settings.bandwidth is not None:
+        return run.settings.bandwidth
+    return float(torch.as_tensor(getattr(run.similarity, "temperature", 1.0)).detach())
 
 
 def _support(run: Run, data: Rows) -> Tensor:

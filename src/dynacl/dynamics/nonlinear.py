@@ -33,15 +33,14 @@ class Whitened(nn.Module):
         self.register_buffer("count", torch.zeros(()))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Coordinates z and the root R that takes them back; learns from x while training."""
-        if self.training:
-            self.update(x)
+        """Coordinates z and the root R that takes them back."""
         root = torch.linalg.cholesky(self.covariance)
         z = torch.linalg.solve_triangular(root, (x - self.mean).mT, upper=False).mT
         return z, root
 
     @torch.no_grad()
     def update(self, x: Tensor) -> None:
+        """Learn from states of the encoder (not from predictions, which may run off)."""
         x = x.flatten(0, -2)
         if len(x) < 2:
             return

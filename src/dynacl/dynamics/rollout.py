@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from dynacl.dynamics.nonlinear import Whitened
 from dynacl.dynamics.switching import SwitchingLinear
 
 
@@ -12,6 +13,8 @@ def advance_in_training(
     dynamics: nn.Module, x: Tensor, x_next: Tensor, controls: list[Tensor | None]
 ) -> Tensor:
     """As many steps as there are controls, to where x_next should be."""
+    if isinstance(whitened := getattr(dynamics, "whitened", None), Whitened):
+        whitened.update(x)
     if isinstance(dynamics, SwitchingLinear) and len(controls) > 1:
         return dynamics.rollout(x, x_next, controls)
     for u in controls[:-1]:

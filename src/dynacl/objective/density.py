@@ -8,7 +8,6 @@ and to the support: with α a function of the encoder, it is still the one loss 
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from dynacl.objective.similarity import row_lse
@@ -21,30 +20,18 @@ def log_density(
     support: Tensor,
     *,
     kernel: str = "euclidean",
-    bandwidth: float | None = None,
+    bandwidth: float = 1.0,
     skip: Tensor | None = None,
 ) -> Tensor:
     """log q̂ at each row of x, up to a constant; skip: (n, s), support points a row leaves out.
 
     A point that is in the support itself must be left out: at a small bandwidth its own term would
-    be the whole sum. bandwidth: ε, or 1/κ on the sphere; None: Scott's rule on the support.
+    be the whole sum. bandwidth: ε, or 1/κ on the sphere.
     """
     if kernel not in KERNELS:
         raise ValueError(f"kernel: got {kernel!r}; wanted one of {', '.join(KERNELS)}")
-    if bandwidth is None:
-        bandwidth = scott(support, kernel)
     scale = 1 / bandwidth if kernel == "euclidean" else 0.5 / bandwidth
     counted = x.new_full((len(x),), len(support))
     if skip is not None:
         counted = counted - (skip >= 0).sum(1)
     return row_lse(x, support, skip=skip, scale=scale) - counted.clamp(min=1).log()
-
-
-@torch.no_grad()
-def scott(support: Tensor, kernel: str = "euclidean") -> float:
-    """h = s n^(−1/(m + 4)) with s the spread in each of m directions; ε = 2h², or 1/κ = h²."""
-    n, d = support.shape
-    m = d if kernel == "euclidean" else max(1, d - 1)
-    variance = float(support.var(0).sum()) / m
-    h2: float = max(variance * float(n) ** (-2 / (m + 4)), 1e-12)
-    return 2.0 * h2 if kernel == "euclidean" else h2

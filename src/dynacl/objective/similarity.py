@@ -40,11 +40,18 @@ class Dot(nn.Module):
     """φ(q, k) = (⟨q, k⟩ − 1) / τ of unit vectors: von Mises–Fisher noise with κ = 1/τ, learned.
 
     As −‖q − k‖² / 2τ, which is the same number with more of its digits; the −1 cancels in the loss.
+    τ starts at 1: a sharp start settles on what the dynamics leaves unchanged (docs/log.md).
     """
 
-    def __init__(self, temperature: float = 0.1) -> None:
+    haste = 5.0  # log τ = haste · θ: it has to go from 0 to −9 while matrices move by less than 1
+
+    def __init__(self, temperature: float = 1.0) -> None:
         super().__init__()
-        self.log_temperature = nn.Parameter(torch.tensor(math.log(temperature)))
+        self.theta = nn.Parameter(torch.tensor(math.log(temperature) / self.haste))
+
+    @property
+    def temperature(self) -> Tensor:
+        return (self.haste * self.theta).exp()
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return -(self.scaled(q) - self.scaled(k)).square().sum(-1)
@@ -56,7 +63,7 @@ class Dot(nn.Module):
 
     def scaled(self, x: Tensor) -> Tensor:
         """On the sphere of radius (2τ)^(−1/2), where −‖q − k‖² is the similarity."""
-        radius: Tensor = (2 * self.log_temperature.exp()).rsqrt()
+        radius: Tensor = (2 * self.temperature).rsqrt()
         return normalize(x, dim=-1) * radius
 
 

@@ -67,14 +67,27 @@ def controlled(
 
 
 def sphere(
-    *, rng: np.random.Generator, d: int = 3, angle: float = 5.0, noise: float = 0.01, **shared: Any
+    *,
+    rng: np.random.Generator,
+    d: int = 3,
+    angle: float = 5.0,
+    noise: float = 0.01,
+    concentration: float = 0.0,
+    **shared: Any,
 ) -> TimeSeries:
-    """x' ~ vMF(A x, κ) on the unit sphere, κ = 1 / noise²; A as for `lds`."""
+    """x' ~ vMF(A x, κ) on the unit sphere, κ = 1 / noise²; A as for `lds`.
+
+    Trials start uniformly on the sphere, or at vMF(e₁, concentration): with trials of two steps and
+    no rotation, that is the marginal of the paper's Figure on density correction.
+    """
+    if not _finite("concentration", concentration) >= 0:
+        raise InputError(f"concentration: got {concentration!r}; wanted at least 0")
     _whole("d", d, 2)
     if not (np.ndim(noise) == 0 and _finite("noise", noise) > 0):
         raise InputError(f"noise: got {noise!r}; wanted one positive number on the sphere")
     A = rotation(d, _finite("angle", angle) * rng.choice([-1.0, 1.0], _planes(d)))
-    return _simulate({"kind": "sphere", "matrix": A}, noise, rng, **shared)
+    system = {"kind": "sphere", "matrix": A, "concentration": float(concentration)}
+    return _simulate(system, noise, rng, **shared)
 
 
 def slds(
@@ -195,6 +208,9 @@ def draw(
         x0 = rng.standard_normal((trials, d))
         x0 /= np.linalg.norm(x0, axis=1, keepdims=True)
         if kind == "sphere":
+            kappa = float(system.get("concentration", np.float64(0)))
+            if kappa > 0:
+                x0 = vonmises_fisher(np.eye(d)[0], kappa).rvs(trials, random_state=rng)
             latents = _roll_sphere(system, x0, steps, rng)
         elif kind == "slds":
             modes = _mode_sequences(system, trials, steps, rng)
