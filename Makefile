@@ -28,7 +28,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 docs: $(READY)
-	@echo "The documentation is Markdown: docs/method.md, docs/speed.md, docs/log.md"
+	@echo "The documentation is Markdown: docs/method.md, docs/speed.md, docs/reproduction.md, docs/log.md"
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -6,6 +6,7 @@ import torch
 
 from dynacl import simulate
 from dynacl.dynamics import Identity, Linear, SwitchingLinear, Truth
+from dynacl.dynamics.post_hoc import best_modes
 
 
 def bank(*matrices):
@@ -119,3 +120,22 @@ def test_mode_is_needed_to_advance_a_switching_model():
 def test_control_must_be_given_where_it_was_built_in():
     with pytest.raises(ValueError, match="u is missing"):
         Linear(2, n_controls=1)(torch.randn(2, 2))
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e3])
+@pytest.mark.parametrize(("bias", "controls"), [(False, 0), (True, 2)])
+def test_modes_by_one_product_are_those_of_least_error(scale, bias, controls):
+    generator = torch.Generator().manual_seed(0)
+    model = SwitchingLinear(3, 40, bias, controls, spread=0.01, generator=generator).double()
+    for parameter in (model.bias, model.control):
+        if parameter is not None:
+            parameter.data.normal_(generator=generator)
+    x = scale * torch.randn(2000, 3, generator=generator).double()
+    u = torch.randn(2000, controls, generator=generator).double() if controls else None
+    true = torch.randint(40, (2000,), generator=generator)
+    x_next = (model.advance(x, true, u) + torch.randn(2000, 3, generator=generator)).detach()
+    with torch.no_grad():
+        errors = (model.bank(x, u) - x_next[:, None]).square().sum(-1)
+        found = best_modes(model, x, x_next, u)
+    chosen = errors.gather(1, found[:, None])[:, 0]
+    torch.testing.assert_close(chosen, errors.amin(1), rtol=1e-6, atol=1e-9)

@@ -17,7 +17,7 @@ LAYERS = [
     {"estimator"},
     {"evaluation", "plots"},
     {"baselines"},
-    {"demo"},
+    {"demo", "experiments"},
     {"cli"},
 ]
 

@@ -121,3 +121,18 @@ def test_unknown_control_and_noise_free_sphere_are_refused():
         simulate.controlled(rng=rng, control="sine")
     with pytest.raises(InputError, match="noise"):
         simulate.sphere(rng=rng, noise=0.0)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 8.0])
+def test_pairs_on_the_sphere_have_the_means_of_their_distributions(kappa):
+    pairs = simulate.sphere_pairs(rng=np.random.default_rng(0), concentration=kappa,
+                                  pair_concentration=50.0, trials=20_000, observed=5)  # fmt: skip
+    x = pairs.truth.latents.reshape(-1, 2, 3).astype(float)
+    assert np.allclose(np.linalg.norm(x, axis=2), 1, atol=1e-6)
+    assert (pairs.lengths == 2).all()
+
+    def length(k):  # of the mean of vMF in three dimensions: coth κ − 1/κ
+        return 1 / np.tanh(k) - 1 / k if k else 0.0
+
+    assert np.allclose(x[:, 0].mean(0), [length(kappa), 0, 0], atol=0.02)
+    assert (x[:, 0] * x[:, 1]).sum(1).mean() == pytest.approx(length(50.0), abs=1e-3)

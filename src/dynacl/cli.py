@@ -23,6 +23,7 @@ from dynacl.data import Array, InputError, TimeSeries, write_npz
 from dynacl.dynamics import Polynomial
 from dynacl.estimator import DCL, FORECASTS
 from dynacl.evaluation import POST_HOC, equations, evaluate
+from dynacl.experiments import command as reproduce
 from dynacl.objective.density import KERNELS
 from dynacl.recipe import DYNAMICS, SIMILARITIES
 from dynacl.settings import PROTOCOLS
@@ -316,6 +317,9 @@ def parser() -> argparse.ArgumentParser:
                    "a step, for all trials alike or one trial after the other")  # fmt: skip
     p.add_argument("--out", metavar="FILE", help=".npz, .npy or .csv (default: CSV to stdout)")
     _common(p, force=True, device=True)
+
+    p = add("reproduce", reproduce.run_reproduce, reproduce.HELP, reproduce.EXAMPLE)
+    reproduce.add_arguments(p)
     return top
 
 

@@ -11,6 +11,8 @@ from dynacl.dynamics.linear import Linear
 from dynacl.dynamics.nonlinear import Polynomial
 from dynacl.dynamics.switching import SwitchingLinear
 
+ROWS = 1 << 9  # at a time when modes are inferred: their errors stay in cache
+
 
 def fit_post_hoc(
     model: nn.Module,
@@ -85,16 +87,19 @@ def _fit_switching(
         model.matrices.add_(spread * noise / d**0.5)
         before = None
         for _ in range(200):
-            modes = model.modes(x, x_next, u)
+            modes = best_modes(model, x, x_next, u)
             if before is not None and torch.equal(modes, before):
                 break
             before = modes
             # B is shared by the modes: they are fitted to what it leaves, then it to what they do.
             left = x_next if u is None else x_next - u @ _control(model).T
-            for k in range(K):
-                mine = modes == k
-                if int(mine.sum()) > d + 1:
-                    fit = _least_squares(x[mine], left[mine], None, model.bias is not None)
+            order, counts = modes.argsort(stable=True), torch.bincount(modes, minlength=K).tolist()
+            parts = zip(
+                torch.split(x[order], counts), torch.split(left[order], counts), strict=True
+            )
+            for k, (now, following) in enumerate(parts):
+                if len(now) > d + 1:
+                    fit = _least_squares(now, following, None, model.bias is not None)
                     _assign(model, fit, k)
             if u is not None:
                 rest = x_next - (model.advance(x, modes, u) - u @ _control(model).T)
@@ -106,6 +111,29 @@ def _fit_switching(
     assert best is not None
     model.load_state_dict(best[1])
     return model
+
+
+def best_modes(
+    model: SwitchingLinear, x: Tensor, x_next: Tensor, u: Tensor | None = None
+) -> Tensor:
+    """What model.modes gives, as one matrix product: far faster where there are many.
+
+    ‖W x − r‖² = (x xᵀ)·(WᵀW) − 2 (r xᵀ)·W + ‖r‖², and the last term is the same for all modes. The
+    difference of squares costs digits, so it is taken in float64 whatever came.
+    """
+    x, W = x.double(), model.matrices.double()
+    rest = x_next.double()
+    if u is not None:
+        rest = rest - u.double() @ _control(model).double().T
+    if model.bias is not None:  # a mode's offset is a column of W for an input of ones
+        W = torch.cat([W, model.bias.double()[:, :, None]], dim=2)
+        x = torch.cat([x, x.new_ones(len(x), 1)], dim=1)
+    weights = torch.cat([(W.mT @ W).flatten(1), -2 * W.flatten(1)], dim=1).T
+    factors = torch.cat([x, rest], dim=1)
+    found = []
+    for left, right in zip(torch.split(factors, ROWS), torch.split(x, ROWS), strict=True):
+        found.append(((left[:, :, None] * right[:, None]).flatten(1) @ weights).argmin(1))
+    return torch.cat(found)
 
 
 def _control(model: SwitchingLinear) -> Tensor:

@@ -1,0 +1,106 @@
+"""Six variations of the switching system; `test_split` judges the same fits on fresh trials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynacl.experiments import pictures
+from dynacl.experiments.plan import Claim, Experiment, Row
+from dynacl.experiments.slds import MODELS, row
+
+Panel = dict[str, list[tuple[float, dict[str, Any]]]]
+
+
+def panels(
+    samples: tuple[int, ...],
+    lengths: tuple[int, ...],
+    layers: tuple[int, ...],
+    dimensions: tuple[int, ...],
+    modes: tuple[int, ...],
+    switching: tuple[float, ...],
+) -> Panel:
+    """Name of a panel: its values, and the settings that each stands for."""
+    million = 1_000_000
+    return {
+        "samples": [(n, {"steps": n}) for n in samples],
+        "length": [(n, {"trials": million // n, "steps": n}) for n in lengths],
+        "layers": [(n, {"layers": n}) for n in layers],
+        "dimensions": [(n, {"d": n}) for n in dimensions],
+        "modes": [(n, {"modes": n}) for n in modes],
+        "switching": [(p, {"switch_probability": p}) for p in switching],
+    }
+
+
+GRID = {
+    "smoke": panels((10,), (10_000,), (2,), (3,), (2,), (0.1,)),
+    "quick": panels((10, 100, 1000), (1000, 1_000_000), (1, 4, 6), (3, 6), (2, 5, 10),
+                    (1e-4, 1e-2, 1e-1)),
+    "paper": panels((10, 100, 1000, 10_000), (1000, 10_000, 100_000, 1_000_000),
+                    (1, 2, 3, 4, 5, 6), (3, 6, 10, 15), (2, 5, 10, 20),
+                    (1e-4, 1e-3, 1e-2, 1e-1, 2e-1)),
+}  # fmt: skip
+LABELS = {
+    "samples": "samples a trial",
+    "length": "length of a trial",
+    "layers": "mixing layers",
+    "dimensions": "latent dimensions",
+    "modes": "modes",
+    "switching": "switching probability",
+}
+CELLS = ("r2", "mode_accuracy")
+FRESH_CELLS = ("r2", "fresh.r2", "fresh.r2_train_map", "mode_accuracy", "fresh.mode_accuracy")
+NOTE = (
+    "quick: 100,000 samples where the paper has a million, so that a panel's longest trial is that "
+    "long; fewer values a panel. The paper does not print its values of latent dimension and modes."
+)
+
+
+def grid(scale: str, cells: tuple[str, ...]) -> list[Row]:
+    models = ("truth",) if scale == "smoke" else MODELS  # the quickest that has modes
+    return [
+        row(f"{panel}={value:g}" if panel == "switching" else f"{panel}={value}", dynamics, cells,
+            {"panel": LABELS[panel], "x": value}, **changed)
+        for panel, values in GRID[scale].items()
+        for value, changed in values
+        for dynamics in models
+    ]  # fmt: skip
+
+
+def claims() -> tuple[Claim, ...]:
+    places = ("samples=10", "samples=100", "samples=1000", "layers=6", "switching=0.1")
+    pairs = (
+        ("DCL minus baseline", "switching", "identity"),
+        ("oracle minus DCL", "truth", "switching"),
+    )
+    return tuple(
+        Claim(f"{place}: {text}", (f"{place}/{more}", "r2"), (f"{place}/{less}", "r2"))
+        for place in places
+        for text, more, less in pairs
+    )
+
+
+EXPERIMENT = Experiment(
+    name="ablations",
+    title="Variations of the switching system",
+    source="fig:variations",
+    rows=lambda scale: grid(scale, CELLS),
+    note=NOTE,
+    claims=claims(),
+    figures=pictures.ablations,
+    quick_samples=100_000,
+)
+TEST_SPLIT = Experiment(
+    name="test_split",
+    title="The same, on fresh trials",
+    source="tab:variation_num_samples, fig:variations_testset, fig:closest_train_trial",
+    rows=lambda scale: grid(scale, FRESH_CELLS),
+    note=NOTE + " The fits are those of `ablations`; fresh trials are a tenth of the training "
+    "trials, at least one, of at most 100,000 steps.",
+    claims=tuple(
+        Claim(f"samples={n}: train minus fresh, DCL",
+              (f"samples={n}/switching", "r2"), (f"samples={n}/switching", "fresh.r2"))
+        for n in (10, 100, 1000, 10_000)
+    ),
+    figures=pictures.test_split,
+    quick_samples=100_000,
+)  # fmt: skip

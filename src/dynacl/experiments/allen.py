@@ -1,0 +1,87 @@
+"""Calcium imaging of visual cortex: how alike are embeddings of five runs?"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from dynacl import metrics
+from dynacl.data import InputError
+from dynacl.experiments import pictures
+from dynacl.experiments.plan import Claim, Experiment, Row
+
+FILE = "*VISp-800*"
+REPEATS = 10  # of the movie, 900 samples each; the last is held out
+LAGS = [0, 5, 10, 15, 20]
+CELLS = ("consistency", "consistency_validation", "consistency_train")
+PAPER = {"batch_size": 512, "n_negatives": 16_384, "max_iter": 10_000, "learning_rate": 1e-4,
+         "dynamics_learning_rate": 1e-4}  # fmt: skip
+ALL = list(itertools.product((8, 16, 32, 64), (1, 5, 10, 15, 20, 25, 30)))
+# (latent dimensions, time offset) of recordings as they are, and of shuffled ones
+GRID: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {
+    "smoke": ([(3, 2)], []),
+    "quick": ([(8, 30), (32, 1), (32, 30)], [(32, 30)]),
+    "paper": (ALL, ALL),
+}
+
+
+def row(d: int, offset: int, dynamics: str, shuffle: bool) -> Row:
+    return Row(
+        name=f"{'shuffled,' if shuffle else ''}d={d},offset={offset}/{dynamics}",
+        data={"system": "allen", "file": FILE, "repeats": REPEATS, "shuffle": shuffle},
+        model={"n_components": d, "dynamics": dynamics, "time_lags": LAGS, "time_offset": offset},
+        cells=CELLS,
+        family="lorenz",  # Adam at one rate, no standardisation; the rest stands in PAPER
+        paper_training=PAPER,
+        place={"panel": f"d = {d}", "x": offset, "curve": f"{dynamics}{' (shuffled)' * shuffle}"},
+        datasets=1,
+        seeds=5,
+    )
+
+
+def rows(scale: str) -> list[Row]:
+    return [
+        row(d, offset, dynamics, shuffle)
+        for shuffle, grid in zip((False, True), GRID[scale], strict=True)
+        for d, offset in grid
+        for dynamics in ("identity", "linear")
+    ]
+
+
+def values(view: Any, name: str, metric: str) -> list[float]:
+    """R² between the embeddings of every ordered pair of runs."""
+    kept = [view.store.arrays(fit.name) for fit in view.done(name)]
+    if len(kept) < 2:
+        return []
+    train, validation = ([a[k] for a in kept] for k in ("train", "validation"))
+    fitted = validation if metric == "consistency_validation" else train
+    scored = train if metric == "consistency_train" else validation
+    try:
+        scores = metrics.consistency(fitted, scored)
+    except InputError:  # a constant dimension
+        return []
+    n = len(kept)
+    return [float(scores[i, j]) for i in range(n) for j in range(n) if i != j]
+
+
+EXPERIMENT = Experiment(
+    name="allen",
+    title="Consistency of embeddings of neural recordings",
+    source="fig:allen, fig:allen-shuffle",
+    rows=rows,
+    note=f"Needs --data-dir with a file {FILE} (.npz, .npy or .csv; 9,000 samples of 800 neurons, "
+    "ten repeats of a movie). Five seeds at every scale: consistency is between runs. quick: "
+    "four of the settings.",
+    claims=tuple(
+        Claim(f"d 32, offset {offset}: {text}", (f"d=32,offset={offset}/linear", "consistency"),
+              (f"{less},offset={offset}/{other}", "consistency"))
+        for offset, text, less, other in (
+            (1, "linear minus identity", "d=32", "identity"),
+            (30, "linear minus identity", "d=32", "identity"),
+            (30, "linear minus shuffled", "shuffled,d=32", "linear"),
+        )
+    ),
+    figures=pictures.allen,
+    values=values,
+    needs_data=True,
+)  # fmt: skip

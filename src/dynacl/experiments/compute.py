@@ -1,0 +1,59 @@
+"""What it cost: fits and their time, ours beside the paper's. It fits nothing itself."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from dynacl.experiments.plan import SCALES, TRAINING, Experiment, plan
+
+
+def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
+    """Of each experiment: fits in the paper, in our full grid, done here, and their time."""
+    from dynacl.experiments.catalogue import EXPERIMENTS
+
+    paper = json.loads((files("dynacl.experiments") / "paper" / "compute.json").read_text())
+    done = {r["name"]: r["seconds"] for r in store.records() if r["state"] == "done"}
+    lines = []
+    for experiment in EXPERIMENTS.values():
+        if (
+            experiment.needs_data or experiment is EXPERIMENT
+        ):  # the names of its fits depend on files
+            continue
+        full = {f.name for f in plan(experiment, scale="paper")}
+        names = {f.name for scale in SCALES if scale != "smoke" for protocol in TRAINING
+                 for f in plan(experiment, scale=scale, protocol=protocol)}  # fmt: skip
+        seconds = [done[n] for n in names if n in done]
+        lines.append({
+            "experiment": experiment.name,
+            "paper_fits": paper["fits"].get(experiment.name),
+            "our_fits": len(full),
+            "done": len(seconds),
+            "mean_seconds": sum(seconds) / len(seconds) if seconds else None,
+            "hours": sum(seconds) / 3600,
+        })  # fmt: skip
+    columns = ("", "fits in the paper", "in our full grid", "done here", "mean [s]", "total [h]")
+    head = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
+    body = [
+        f"| {e['experiment']} | {e['paper_fits'] or '–'} | {e['our_fits']} | {e['done']} "
+        f"| {'–' if e['mean_seconds'] is None else round(e['mean_seconds'])} | {e['hours']:.2f} |"
+        for e in lines
+    ]
+    low, high = paper["minutes_per_training"]
+    tail = (
+        f"The paper: {sum(paper['fits'].values()):,} fits in {paper['gpu_days']} GPU days, {low}–"
+        f"{high} minutes a training. It counts `lorenz` and `lorenz_modes` together: "
+        f"{paper['fits']['lorenz + lorenz_modes']}. Experiments share fits: the same configuration "
+        "is fitted once. Here: quick and paper scale, both protocols; without smoke and `allen`."
+    )
+    return "\n".join([head, *body]) + "\n\n" + tail, lines
+
+
+EXPERIMENT = Experiment(
+    name="compute",
+    title="Number of fits and their cost",
+    source="app:compute_breakdown",
+    rows=lambda scale: [],
+    summary=summary,
+)

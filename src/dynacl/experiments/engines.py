@@ -1,0 +1,126 @@
+"""Where fits run: in processes of this machine, or on a Dask cluster. Both yield outcomes as
+they come.
+
+An engine decides nothing about a fit: what it computes, and with how many threads, is in its
+configuration. A worker that dies takes nothing with it; its fit is started again elsewhere.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any
+
+from dynacl.data import InputError
+from dynacl.experiments.fitting import Outcome, run
+from dynacl.experiments.plan import Config, name
+
+DEATHS = 3  # of a worker, from which its fit counts as failed
+POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:
+    """`jobs` processes with one fit each; one job runs in this process."""
+    if jobs == 1:
+        for config in configs:
+            yield run(config)
+        return
+    deaths: Counter[str] = Counter()
+    queue = deque(configs)
+    while queue:
+        running: dict[Future[Outcome], Config] = {}
+        with environment(queue[0]["threads"]):  # before a worker loads its OpenMP runtime
+            pool = ProcessPoolExecutor(
+                jobs,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=signal.signal,  # Ctrl-C is for us; a training notes it all the same
+                initargs=(signal.SIGINT, signal.SIG_IGN),
+            )
+            try:
+                while queue or running:
+                    while queue and len(running) < jobs:  # so that only `jobs` fits are suspects
+                        running[pool.submit(run, queue[0])] = queue[0]
+                        queue.popleft()
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        outcome = future.result()
+                        del running[future]
+                        yield outcome
+            except BrokenProcessPool:
+                for config in running.values():
+                    deaths[name(config)] += 1
+                    if deaths[name(config)] < DEATHS:
+                        queue.appendleft(config)
+                    else:
+                        yield _died(config)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+def dask(
+    configs: Sequence[Config], *, scheduler: str | None = None, jobs: int = 1
+) -> Iterator[Outcome]:
+    """On the cluster behind this scheduler; without one, on a LocalCluster of `jobs` workers."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise InputError("--engine dask: needs Dask; pip install 'dynacl[cluster]'") from error
+    if not configs:
+        return
+    with environment(configs[0]["threads"]):
+        try:
+            cluster = scheduler or LocalCluster(
+                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
+            )
+            client = Client(cluster, timeout="30s")
+        except (OSError, ValueError) as error:
+            raise InputError(f"--scheduler: no cluster at {scheduler}: {error}") from error
+        try:
+            yield from on_client(client, configs)
+        finally:
+            client.close()
+            if not isinstance(cluster, str):
+                cluster.close()
+
+
+def on_client(client: Any, configs: Sequence[Config]) -> Iterator[Outcome]:
+    """Submit all; the key is the fit's name, so that a cluster never does one twice."""
+    from distributed import KilledWorker, as_completed
+
+    futures = {client.submit(run, c, key=f"dynacl-{name(c)}", pure=True): c for c in configs}
+    for future in as_completed(list(futures)):
+        try:
+            outcome = future.result()  # computed again if its worker died before it was fetched
+        except KilledWorker as error:
+            outcome = _died(futures[future], str(error))
+        except Exception as error:  # a fit's own errors are in its record: this is the cluster's
+            raise InputError(
+                f"--engine dask: the cluster cannot go on ({error!r}); is it up, and is this "
+                "dynacl installed on its workers? Results so far are kept"
+            ) from error
+        future.release()
+        yield outcome
+
+
+@contextmanager
+def environment(threads: int) -> Iterator[None]:
+    """Thread pools of processes that are started meanwhile; ours stays as it is."""
+    before = {k: os.environ.get(k) for k in POOLS}
+    os.environ.update(dict.fromkeys(POOLS, str(threads)))
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+def _died(config: Config, why: str = f"its worker process died {DEATHS} times") -> Outcome:
+    return Outcome({"config": config, "state": "failed", "error": why, "seconds": 0.0})

@@ -1,0 +1,72 @@
+"""Mixing that is not injective, made so again by time lags; linear dynamics against none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynacl.experiments import pictures
+from dynacl.experiments.plan import Claim, Experiment, Row
+
+WINDOW = 100  # steps that equidistant lags span
+GRID: dict[str, dict[str, tuple[Any, ...]]] = {
+    "smoke": {"rank": (2,), "consecutive": (3,), "equidistant": (3,), "mixing": ("linear",)},
+    "quick": {"rank": (1, 3), "consecutive": (1, 6), "equidistant": (6, 20), "mixing": ("linear",)},
+    "paper": {"rank": (1, 2, 3), "consecutive": (1, 2, 3, 6, 20, 100),
+              "equidistant": (1, 2, 3, 6, 20, 100), "mixing": ("linear", "mlp")},
+}  # fmt: skip
+MIXINGS = {"linear": "linear mixing", "mlp": "non-linear mixing"}
+
+
+def lags(spacing: str, k: int, window: int) -> list[int]:
+    """k time lags: 0 … k − 1, or spread over the window."""
+    if spacing == "consecutive":
+        return list(range(k))
+    return [int(lag) for lag in np.linspace(0, window - 1, k).round()]
+
+
+def rows(scale: str) -> list[Row]:
+    grid, window = GRID[scale], 20 if scale == "smoke" else WINDOW
+    return [
+        Row(
+            name=f"{mixing},rank={rank},{spacing}={k}/{dynamics}",
+            data={"system": "lds", "d": 6, "rank": rank, "mixing": mixing,
+                  "trials": 1000, "steps": 1000},
+            model={"n_components": 6, "dynamics": dynamics, "time_lags": lags(spacing, k, window)},
+            cells=("r2",),
+            family="lds",
+            place={"panel": f"{MIXINGS[mixing]}, {spacing}", "x": k,
+                   "curve": f"{dynamics}, rank {rank}"},
+        )
+        for mixing in grid["mixing"]
+        for spacing in ("consecutive", "equidistant")
+        for rank in grid["rank"]
+        for k in grid[spacing]
+        for dynamics in ("identity", "linear")
+    ]  # fmt: skip
+
+
+EXPERIMENT = Experiment(
+    name="noninjective",
+    title="Non-injective mixing and time lags",
+    source="fig:non_injective",
+    rows=rows,
+    note="An LDS of 6 latents with the noise and angles of table1. quick: ranks 1 and 3, linear "
+    "mixing, 100,000 samples. Equidistant: k lags spread over a window of 100 steps.",
+    claims=tuple(
+        Claim(f"rank {rank}, linear: {text}", (f"linear,rank={rank},{more}", "r2"),
+              (f"linear,rank={rank},{less}", "r2"))
+        for rank in (1, 2, 3)
+        for text, more, less in (
+            ("100 steps minus 1, DCL", "consecutive=100/linear", "consecutive=1/linear"),
+            ("6 steps minus 1, DCL", "consecutive=6/linear", "consecutive=1/linear"),
+            ("6 equidistant minus 6 consecutive, DCL",
+             "equidistant=6/linear", "consecutive=6/linear"),
+            ("DCL minus baseline, 20 equidistant",
+             "equidistant=20/linear", "equidistant=20/identity"),
+        )
+    ),
+    figures=pictures.noninjective,
+    quick_samples=100_000,
+)  # fmt: skip

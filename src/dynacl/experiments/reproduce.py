@@ -1,0 +1,169 @@
+"""`dynacl reproduce`: plan, run what is missing, render."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dynacl.data import InputError
+from dynacl.experiments import engines
+from dynacl.experiments.catalogue import EXPERIMENTS
+from dynacl.experiments.plan import SCALES, TRAINING, Experiment, Fit, plan
+from dynacl.experiments.render import View, render
+from dynacl.experiments.runner import Engine, Store, expected, missing, span, sweep
+
+
+def reproduce(o: argparse.Namespace) -> int:
+    if o.list:
+        return _list()
+    if o.status is not None:
+        return _status(Path(o.status))
+    if o.experiment is None:
+        raise InputError("NAME: missing; --list names every table and figure")
+    if o.experiment not in EXPERIMENTS:
+        raise InputError(f"NAME: got {o.experiment!r}; wanted one of {', '.join(EXPERIMENTS)}")
+    if o.scheduler is not None and o.engine != "dask":
+        raise InputError("--scheduler: is for --engine dask")
+    out = Path(o.out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out: {out} is a file; wanted a folder")
+    experiment, store = EXPERIMENTS[o.experiment], Store(out)
+    fits = _plan(experiment, o, o.protocol, chosen=True)
+    todo = missing(fits, store, again=o.force_failed)
+    jobs = o.jobs or max(1, (os.cpu_count() or 1) // o.threads)
+    if o.dry_run:
+        return _dry_run(fits, todo, store, jobs)
+
+    print(f"{experiment.name}: {len(fits)} fits, {len(todo)} to run, {jobs} at a time",
+          file=sys.stderr)  # fmt: skip
+    folder = out / f"{experiment.name}-{o.scale}-{o.protocol}"
+    view = partial(_render, experiment, store, o, folder)
+    try:
+        sweep(todo, store, _engine(o, jobs))
+    except KeyboardInterrupt:
+        view()
+        print(f"kept in {store.runs}; the same command goes on from here", file=sys.stderr)
+        raise
+    written = view()
+    print((folder / "table.md").read_text())
+    print("written: " + ", ".join(map(str, written)), file=sys.stderr)
+    return int(any(store.state(f.name) == "failed" for f in fits))
+
+
+def _render(
+    experiment: Experiment, store: Store, o: argparse.Namespace, folder: Path
+) -> list[Path]:
+    """All rows, also those that --only left out this time: a table grows with what is there."""
+
+    def view(protocol: str) -> View:
+        both = _plan(experiment, o, protocol) + _plan(experiment, o, protocol, chosen=True)
+        fits = {(f.row.name, f.name): f for f in both}
+        return View(experiment, list(fits.values()), store)
+
+    twins = view("paper" if o.protocol == "ours" else "ours")
+    twins.fits = [f for f in twins.fits if f.row.model.get("dynamics") == "identity"]
+    about = {"scale": o.scale, "protocol": o.protocol, "command": _command(o)}
+    return render(view(o.protocol), folder, about, twins)
+
+
+def _plan(
+    experiment: Experiment, o: argparse.Namespace, protocol: str, chosen: bool = False
+) -> list[Fit]:
+    """The fits of a scale and protocol; chosen: only those that the command asks for."""
+    return plan(
+        experiment,
+        scale=o.scale,
+        protocol=protocol,
+        only=o.only if chosen else (),
+        datasets=o.datasets if chosen else None,
+        seeds=o.seeds if chosen else None,
+        threads=o.threads,
+        data_dir=None if o.data_dir is None else Path(o.data_dir),
+    )
+
+
+def _engine(o: argparse.Namespace, jobs: int) -> Engine:
+    if o.engine == "dask":
+        return partial(engines.dask, scheduler=o.scheduler, jobs=jobs)
+    return partial(engines.local, jobs=jobs)
+
+
+def _list() -> int:
+    for e in EXPERIMENTS.values():
+        counts = "  ".join(f"{scale} {count(e, scale):>4}" for scale in SCALES)
+        print(f"{e.name:<16} {e.title}  [{e.source}]\n{'':<16} fits: {counts}")
+    return 0
+
+
+def count(e: Experiment, scale: str) -> int:
+    """Fits of an experiment with the default repeats, without looking at any data."""
+    fits: dict[str, int] = {}
+    for row in e.rows(scale):
+        key = json.dumps([row.data, row.model, row.control, row.post_hoc], sort_keys=True)
+        seeds = row.seeds if scale == "paper" or "consistency" in row.cells else 1
+        fits[key] = seeds * (row.datasets if scale == "paper" else 1)
+    return sum(fits.values())
+
+
+def _dry_run(fits: list[Fit], todo: list[Fit], store: Store, jobs: int) -> int:
+    seconds = expected(fits, store)
+    for fit in reversed({f.name: f for f in reversed(fits)}.values()):
+        took = f"{span(seconds[fit.name])} last time" if fit.name in seconds else "never run"
+        print(f"{fit.name[:10]}  {store.state(fit.name):<8} {fit.label} ({took})")
+    known = [seconds[f.name] for f in todo if f.name in seconds]
+    about = (
+        f"about {span(sum(known) / jobs)} for {len(known)} of them" if known else "time not known"
+    )
+    print(f"{len(fits)} fits, {len(todo)} to run: {about}, {jobs} at a time")
+    return 0
+
+
+def _status(out: Path) -> int:
+    store = Store(out)
+    if not store.runs.is_dir():
+        raise InputError(f"--status: {out} holds no results; wanted a folder that --out named")
+    found = list(store.records())
+    states = Counter(r["state"] for r in found)
+    seconds = sum(r["seconds"] for r in found)
+    print(
+        f"{out}: {states['done']} fits done, {states['failed']} failed, {span(seconds)} of fitting"
+    )
+    known = {r["name"]: r["state"] for r in found}
+    for e in EXPERIMENTS.values():
+        for scale in SCALES:
+            for protocol in TRAINING:
+                _status_line(e, scale, protocol, known)
+    for record in found:
+        if record["state"] == "failed":
+            print(f"failed  {record['name'][:10]}  {record['error'].splitlines()[0]}")
+    return 0
+
+
+def _status_line(e: Experiment, scale: str, protocol: str, known: dict[str, Any]) -> None:
+    if e.needs_data:  # its names depend on files that are not here
+        return
+    names = {f.name for f in plan(e, scale=scale, protocol=protocol)}
+    states = Counter(known.get(n, "missing") for n in names)
+    if states["missing"] < len(names):
+        print(
+            f"  {e.name:<16} {scale:<6} {protocol:<6} {states['done']} done, "
+            f"{states['failed']} failed, {states['missing']} missing of {len(names)}"
+        )
+
+
+def _command(o: argparse.Namespace) -> str:
+    words = ["dynacl", "reproduce", o.experiment, "--scale", o.scale, "--protocol", o.protocol]
+    for name in ("only", "seeds", "datasets"):
+        values = getattr(o, name) or []
+        if name == "only":
+            words += [w for value in values for w in ("--only", value)]
+        elif values:
+            words += [f"--{name}", *map(str, values)]
+    return shlex.join(words)
