@@ -106,13 +106,13 @@ def references(encoder: nn.Module) -> nn.Module:
 def whitening(y: Floats, windows: npt.NDArray[np.int64] | None = None) -> Whitening:
     """Learn a Whitening from observations (T, D), and from windows (n, lags) of rows of them.
 
-    Principal components of a frame below 1e-4 of the largest variance are noise or nothing: they
+    Principal components of a frame below 1e-8 of the largest variance are rounding: they
     are dropped. In a window they are not: there, the small ones are velocities and accelerations.
     Estimated from at most 200,000 frames and 20,000 windows, evenly spread.
     """
     sample = np.asarray(y[:: max(1, len(y) // 200_000)], dtype=np.float64)
     mean = sample.mean(0)
-    frame = _principal(sample - mean, 1e-4)
+    frame = _principal(sample - mean, 1e-8)
     if windows is None or windows.shape[1] == 1:
         return Whitening(_tensor(mean), _tensor(frame))
     windows = windows[:: max(1, len(windows) // 20_000)]

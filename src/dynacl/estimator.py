@@ -62,7 +62,7 @@ class DCL(TransformerMixin, BaseEstimator):
         latter.
     density_correction : {None, "euclidean", "vmf"}, default=None
         α, the log of a kernel density estimate in embedding space, with `bandwidth` ε (or 1/κ;
-        None: as wide as the similarity's own kernel).
+        None: as wide as the similarity's own kernel) and `n_support` points (None: the batch size).
     protocol : {"default", "paper-lds", "paper-slds", "paper-lorenz"}, default="default"
         How to train; the settings below replace those of the protocol where they are not None.
     batch_size, n_negatives, max_iter, learning_rate, dynamics_learning_rate, standardize
@@ -106,6 +106,7 @@ class DCL(TransformerMixin, BaseEstimator):
         asymmetric: bool = False,
         density_correction: str | None = None,
         bandwidth: float | None = None,
+        n_support: int | None = None,
         protocol: str = "default",
         batch_size: int | None = None,
         n_negatives: int | str | None = None,
@@ -130,6 +131,7 @@ class DCL(TransformerMixin, BaseEstimator):
         self.asymmetric = asymmetric
         self.density_correction = density_correction
         self.bandwidth = bandwidth
+        self.n_support = n_support
         self.protocol = protocol
         self.batch_size = batch_size
         self.n_negatives = n_negatives
@@ -201,7 +203,7 @@ class DCL(TransformerMixin, BaseEstimator):
         return parts[0] if _is_one(X) else _like(X, series, parts)
 
     def predict(self, X: Any, *, u: Any = None) -> Any:
-        """Latents one step ahead: row t is the prediction of x_{t+1}, from steps up to t only.
+        """Latents one step ahead: row t is the prediction of x_{t+Δ}, from steps up to t only.
 
         A switching model holds the mode of the step before; at a trial's first step, where none
         is known, it predicts the mean over its modes.
@@ -302,6 +304,11 @@ class DCL(TransformerMixin, BaseEstimator):
             settings = Settings.read(config["settings"])
         except TypeError as error:
             raise InputError(f"{path}: its config.json is of another dynacl: {error}") from error
+        given = {"encoder": encoder, "dynamics": dynamics, "similarity": similarity}
+        for name in config.get("custom", ()):
+            if given.get(name) is None:
+                raise InputError(f"{name}: this model was fitted with a custom one; load it with "
+                                 f"DCL.load(path, {name}=module)")  # fmt: skip
         model.device = device
         model.encoder = encoder
         model.dynamics = dynamics or model.dynamics

@@ -29,7 +29,7 @@ def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Arr
     parts = []
     with torch.inference_mode():
         for i in range(0, len(t), size):
-            if len(lags) == 1:  # a slice of a memory map is read in one go
+            if run.settings.time_lags == (0,):  # a slice of a memory map is read in one go
                 window = np.array(series.observations[t[i] : t[min(i + size, len(t)) - 1] + 1])
             else:
                 window = series.observations[t[i : i + size, None] - lags]
@@ -131,7 +131,13 @@ def unit_scale(run: Run, x: Array) -> None:
     if bank.requires_grad and isinstance(run.dynamics, Linear | SwitchingLinear):
         matrices = bank.view(-1, *bank.shape[-2:])
         moved = tensor(x, run.dynamics) @ matrices.mT
-        matrices /= moved.norm(dim=-1).mean(1)[:, None, None]
+        scale = moved.norm(dim=-1).mean(1)
+        if run.dynamics.control is not None:  # shared by all modes, so one scale for all
+            scale = scale.mean().expand_as(scale)
+            run.dynamics.control /= scale[0]
+        matrices /= scale[:, None, None]
+        if run.dynamics.bias is not None:
+            run.dynamics.bias.view(len(scale), -1).div_(scale[:, None])
 
 
 def states(run: Run, series: TimeSeries, x: Array, rows: Array) -> Tensor:

@@ -164,7 +164,7 @@ def write(path: Path, content: bytes) -> None:
 def _plain(value: Any) -> Any:
     """A parameter as JSON holds it; modules and random states are not kept."""
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range | np.ndarray):
         return [_plain(v) for v in value]
     return value if isinstance(value, str | int | float | bool | None) else None
 

@@ -39,13 +39,17 @@ SIMILARITIES = ("euclidean", "dot")
 
 def check(model: DCL) -> None:
     """Every parameter that cannot be, named, with what came and what is wanted."""
-    for name in ("n_components", "n_modes", "batch_size", "max_iter", "time_offset", "degree"):
+    for name in ("n_components", "n_modes", "batch_size", "max_iter", "time_offset", "degree",
+                 "n_support"):  # fmt: skip
         value = getattr(model, name)
-        if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+        if value is None and name in ("batch_size", "max_iter", "n_support"):
+            continue
+        if not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name}: got {value!r}; wanted a whole number of at least 1")
     for name in ("learning_rate", "dynamics_learning_rate", "bandwidth", "lipschitz"):
         value = getattr(model, name)
-        if value is not None and not (isinstance(value, int | float) and 0 < value < np.inf):
+        number = isinstance(value, int | float | np.integer | np.floating)
+        if value is not None and not (number and 0 < value < np.inf):
             raise InputError(f"{name}: got {value!r}; wanted a positive number")
     n = model.n_negatives
     if n is not None and n != "batch" and (not isinstance(n, int | np.integer) or n < 1):
@@ -61,8 +65,15 @@ def check(model: DCL) -> None:
             continue
         listed = ", ".join(map(str, choices)) + (" or an nn.Module" if module else "")
         raise InputError(f"{name}: got {value!r}; wanted one of {listed}")
+    for name in ("asymmetric", "bias"):
+        if not isinstance(getattr(model, name), bool | np.bool_):
+            raise InputError(f"{name}: got {getattr(model, name)!r}; wanted True or False")
     if model.encoder is not None and not isinstance(model.encoder, nn.Module):
         raise InputError(f"encoder: got {type(model.encoder).__name__}; wanted an nn.Module")
+    if isinstance(model.encoder, Asymmetric):
+        raise InputError("encoder: a pair is made with asymmetric=True; wanted a single encoder")
+    if isinstance(model.similarity, Dot):
+        raise InputError('similarity: got a Dot; wanted "dot", which also puts latents on a sphere')
     time_lags(model)
     on_sphere = model.similarity == "dot"
     if model.density_correction == "vmf" and not on_sphere:
@@ -73,8 +84,6 @@ def check(model: DCL) -> None:
     if model.asymmetric and model.dynamics == "recurrent":
         raise InputError("asymmetric: its references and positives live in different spaces; "
                          'wanted dynamics that step once, not "recurrent"')  # fmt: skip
-    if model.asymmetric and isinstance(model.encoder, Asymmetric):
-        raise InputError("asymmetric: the encoder is a pair already; wanted asymmetric=False")
     if on_sphere and int(model.n_components) < 2:
         raise InputError("n_components: got 1; a sphere has at least 2 dimensions around it")
 
@@ -99,7 +108,7 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
     chosen = {
         name: getattr(model, name)
         for name in ("batch_size", "max_iter", "learning_rate", "dynamics_learning_rate",
-                     "standardize", "density_correction", "bandwidth")
+                     "standardize", "density_correction", "bandwidth", "n_support")
         if getattr(model, name) is not None
     }  # fmt: skip
     found = replace(

@@ -271,10 +271,11 @@ class Rows(NamedTuple):
     steps: Tensor  # references: their past and their positive are in the same trial
     seen: Tensor | None  # steps with a full window, from which negatives come; None: all
     lags: Tensor
+    now_only: bool
 
     def window(self, t: Tensor) -> Tensor:
         """The observation of each step with its lags, (n, lags · D)."""
-        return self.y[t] if len(self.lags) == 1 else self.y[t[:, None] - self.lags].flatten(1)
+        return self.y[t] if self.now_only else self.y[t[:, None] - self.lags].flatten(1)
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """Steps, uniform over all that can be embedded."""
@@ -293,6 +294,7 @@ def rows(series: TimeSeries, settings: Settings, context: int = 0) -> Rows:
         torch.from_numpy(series.steps(settings.time_offset * settings.horizon, past)),
         torch.from_numpy(series.with_past(lag)) if lag else None,
         torch.tensor(settings.time_lags),
+        settings.time_lags == (0,),
     )
 
 

@@ -25,8 +25,8 @@ def fit_post_hoc(
 ) -> nn.Module:
     """Fit dynamics to latents that are there already, by least squares: the paper's baseline.
 
-    Linear and polynomial: closed form. Switching: alternate argmin and closed form until the modes stand still,
-    best of several starts. Anything else: Adam on the mean squared error.
+    Linear and polynomial: closed form. Switching: alternate argmin and closed form until the modes
+    stand still, best of several starts. Anything else: Adam on the mean squared error.
     """
     with torch.no_grad():
         if not list(model.parameters()):

@@ -34,4 +34,5 @@ def log_density(
     counted = x.new_full((len(x),), len(support))
     if skip is not None:
         counted = counted - (skip >= 0).sum(1)
-    return row_lse(x, support, skip=skip, scale=scale) - counted.clamp(min=1).log()
+    log_sum = row_lse(x, support, skip=skip, scale=scale) - counted.clamp(min=1).log()
+    return log_sum.where(counted > 0, 0.0)  # where nothing is left, nothing is known
