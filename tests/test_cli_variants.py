@@ -1,0 +1,241 @@
+"""Every variant through the command line: a flag reaches the model, a bad one ends in a sentence.
+
+Data and fits are as small as can be; whether a variant is right is for test_variants.py.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from dynacl import DCL, TimeSeries, evaluate
+from dynacl.cli import main
+from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP
+from dynacl.encoders import Asymmetric, OnSphere
+from dynacl.objective import Dot, Euclidean
+
+TRIALS, STEPS = 6, 40
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A switching system, new trials of it, a driven one, and models of them."""
+    p = tmp_path_factory.mktemp("variants")
+    size = ("--trials", TRIALS, "--steps", STEPS, "--observed", 5, "--layers", 1)
+    call("simulate", "slds", "--d", 2, "--modes", 2, "--switch-probability", 0.1, *size,
+         "--out", p / "slds.npz")  # fmt: skip
+    call("simulate", "--again", p / "slds.npz", "--trials", 3, "--seed", 1, "--out", p / "new.npz")
+    call("simulate", "control-step", "--d", 2, *size, "--out", p / "driven.npz")
+    call("simulate", "lds", "--d", 2, *size, "--out", p / "lds.npz")
+    np.savetxt(p / "u.csv", np.ones((4, 1)), delimiter=",")
+    fit(p, "switching", "--dynamics", "switching", "--modes", 2)
+    fit(p, "lagged", "--dynamics", "switching", "--modes", 2, "--time-lags", "0,1,2")
+    fit(p, "gated", "--dynamics", "gated", "--modes", 2)
+    fit(p, "asymmetric", "--asymmetric")
+    fit(p, "driven", data="driven.npz")
+    return p
+
+
+def call(*arguments):
+    assert main([str(a) for a in arguments]) == 0
+
+
+def fit(folder, out, *flags, data="slds.npz"):
+    call("fit", folder / data, "--components", 2, "--max-iter", 3, "--batch-size", 16, "--quiet",
+         "--device", "cpu", "--out", folder / out, "--force", *flags)  # fmt: skip
+    return DCL.load(folder / out, device="cpu")
+
+
+FITS = {
+    "polynomial": (
+        ("--dynamics", "polynomial", "--degree", 3),
+        lambda m: isinstance(m.dynamics_, Polynomial) and m.dynamics_.degree == 3,
+    ),
+    "mlp": (
+        ("--dynamics", "mlp", "--lipschitz", 0.9),
+        lambda m: isinstance(m.dynamics_, ResidualMLP) and m.dynamics_.lipschitz == 0.9,
+    ),
+    "gated": (
+        ("--dynamics", "gated", "--modes", 3),
+        lambda m: isinstance(m.dynamics_, Gated) and m.dynamics_.n_modes == 3,
+    ),
+    "recurrent": (("--dynamics", "recurrent"), lambda m: isinstance(m.dynamics_, Recurrent)),
+    "time-lags": (
+        ("--time-lags", "0,1,2"),
+        lambda m: m.settings_.time_lags == (0, 1, 2) and m.encoder_.whitening.window is not None,
+    ),
+    "time-offset": (("--time-offset", 3), lambda m: m.settings_.time_offset == 3),
+    "dot": (
+        ("--similarity", "dot"),
+        lambda m: isinstance(m.run_.similarity, Dot) and isinstance(m.encoder_, OnSphere),
+    ),
+    "asymmetric": (("--asymmetric",), lambda m: isinstance(m.encoder_, Asymmetric)),
+    "density": (
+        ("--density-correction", "euclidean", "--bandwidth", 0.5),
+        lambda m: (m.settings_.density_correction, m.settings_.bandwidth) == ("euclidean", 0.5),
+    ),
+    "density on the sphere": (
+        ("--density-correction", "vmf", "--similarity", "dot"),
+        lambda m: m.settings_.density_correction == "vmf",
+    ),
+    "all at once": (
+        ("--dynamics", "gated", "--time-lags", "0,2", "--time-offset", 2, "--similarity", "dot",
+         "--asymmetric", "--density-correction", "vmf", "--n-negatives", 20),
+        lambda m: isinstance(m.encoder_, Asymmetric) and isinstance(m.dynamics_, Gated),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_flag_of_a_variant_reaches_the_model_and_its_file(world, name):
+    flags, is_there = FITS[name]
+    model = fit(world, "one", *flags)
+    assert is_there(model)
+    assert np.isfinite(model.score(TimeSeries.read(world / "slds.npz")))
+    plain = DCL.load(world / "driven", device="cpu")
+    assert isinstance(plain.run_.similarity, Euclidean)
+    assert not is_there(plain)
+
+
+def test_evaluate_fits_the_affine_map_on_the_training_data_too(world, capsys):
+    call("evaluate", world / "switching", world / "new.npz", "--train", world / "slds.npz",
+         "--json")  # fmt: skip
+    found = json.loads(capsys.readouterr().out)
+    series = [TimeSeries.read(world / name) for name in ("new.npz", "slds.npz")]
+    model = DCL.load(world / "switching", device="cpu")
+    expected = evaluate(model, series[0], train=series[1])
+    assert found["r2_train_map"] == pytest.approx(expected["r2_train_map"])
+    assert found["r2_train_map"] < found["r2"]  # the map of these very data is the best one
+    call("evaluate", world / "switching", world / "new.npz", "--json")
+    assert json.loads(capsys.readouterr().out)["r2_train_map"] is None
+
+
+def test_evaluate_prints_the_equations_of_a_polynomial(world, capsys):
+    fit(world, "cubic", "--dynamics", "polynomial", "--degree", 3, data="lds.npz")
+    capsys.readouterr()
+    call("evaluate", world / "cubic", world / "lds.npz")
+    said = capsys.readouterr()
+    assert said.out.count("x1' =") == 2  # found and true
+
+
+def test_forecast_by_markov_chain_differs_from_holding_the_mode(world):
+    future = {}
+    for modes in ("hold", "markov"):
+        out = world / f"{modes}.npy"
+        call("forecast", world / "switching", world / "slds.npz", "--steps", 5, "--modes", modes,
+             "--out", out)  # fmt: skip
+        future[modes] = np.load(out)
+        assert future[modes].shape == (5 * TRIALS, 2)
+    assert np.abs(future["hold"] - future["markov"]).max() > 0
+
+
+def test_gated_forecast_and_spectral_radius(world, capsys):
+    call("forecast", world / "gated", world / "slds.npz", "--steps", 5, "--modes", "gated")
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 5 * TRIALS
+    radius = DCL.load(world / "gated", device="cpu").spectral_radius_
+    assert said.err.startswith("spectral radius: " + ", ".join(f"{r:.5f}" for r in radius))
+
+
+def test_forecast_that_runs_off_warns_and_still_answers(world, capsys):
+    model = DCL.load(world / "switching", device="cpu")
+    with torch.no_grad():
+        model.dynamics_.matrices.copy_(2 * torch.eye(2).expand(2, 2, 2))
+    model.save(world / "wild")
+    capsys.readouterr()
+    call("forecast", world / "wild", world / "slds.npz", "--steps", 30)
+    said = capsys.readouterr()
+    assert f"warning: the roll-out of {TRIALS} of {TRIALS} trials leaves the data" in said.err
+    assert "spectral radius: 2.00000, 2.00000" in said.err
+    assert len(said.out.splitlines()) == 30 * TRIALS
+
+
+def test_forecast_takes_the_control_to_come(world, capsys):
+    steps = ("--steps", 4, "--control", world / "u.csv")
+    call("forecast", world / "driven", world / "driven.npz", *steps)
+    assert len(capsys.readouterr().out.splitlines()) == 4 * TRIALS
+
+
+@pytest.mark.parametrize(("pad", "lost"), [((), 2), (("--pad",), 0)])
+def test_embed_leaves_out_or_pads_the_steps_without_a_full_window(world, pad, lost):
+    out = world / f"z{lost}.npz"
+    call("embed", world / "lagged", world / "slds.npz", *pad, "--out", out)
+    z = np.load(out)
+    assert (np.diff(z["bounds"]) == STEPS - lost).all()
+    assert z["latents"].shape == (TRIALS * (STEPS - lost), 2)
+    ends = z["bounds"][1:] - 1
+    assert (z["modes"][ends] == -1).all()
+    assert (np.delete(z["modes"], ends) >= 0).all()
+
+
+SMALL = ("--components", 2, "--max-iter", 3)
+BAD = {
+    "vmf without a sphere": (
+        ("fit", "slds.npz", "--density-correction", "vmf"), 'wanted similarity="dot"'),
+    "euclidean density on the sphere": (
+        ("fit", "slds.npz", "--similarity", "dot", "--density-correction", "euclidean"),
+        'wanted "vmf"'),
+    "asymmetric recurrent": (
+        ("fit", "slds.npz", "--asymmetric", "--dynamics", "recurrent"), "asymmetric:"),
+    "a lag twice": (("fit", "slds.npz", "--time-lags", "0,0"), "time_lags: got (0, 0)"),
+    "a lag of the future": (("fit", "slds.npz", "--time-lags=0,-1"), "time_lags: got (0, -1)"),
+    "lags longer than a trial": (
+        ("fit", "slds.npz", "--time-lags", "0,60"), "needs at least 62"),
+    "no slope": (
+        ("fit", "slds.npz", "--dynamics", "mlp", "--lipschitz", "-1"), "lipschitz: got -1.0"),
+    "degree 0": (
+        ("fit", "slds.npz", "--dynamics", "polynomial", "--degree", "0"), "degree: got 0"),
+    "no bandwidth": (
+        ("fit", "slds.npz", "--density-correction", "euclidean", "--bandwidth", "0"),
+        "bandwidth: got 0.0"),
+    "offset 0": (("fit", "slds.npz", "--time-offset", "0"), "time_offset: got 0"),
+    "gate of a switching model": (
+        ("forecast", "switching", "slds.npz", "--steps", "3", "--modes", "gated"),
+        "'gated' does not fit SwitchingLinear"),
+    "chain of a gated model": (
+        ("forecast", "gated", "slds.npz", "--steps", "3", "--modes", "markov"),
+        "'markov' does not fit Gated"),
+    "forecast of an asymmetric model": (
+        ("forecast", "asymmetric", "slds.npz", "--steps", "3"), "asymmetric:"),
+    "no control to come": (
+        ("forecast", "driven", "driven.npz", "--steps", "4"), "u: missing"),
+    "control of another length": (
+        ("forecast", "driven", "driven.npz", "--steps", "3", "--control", "u.csv"),
+        "u: got shape (4, 1)"),
+    "control for a free system": (
+        ("forecast", "gated", "slds.npz", "--steps", "4", "--control", "u.csv"),
+        "fitted without a control"),
+    "training data of another shape": (
+        ("evaluate", "switching", "new.npz", "--train", "u.csv"), "X has 1 features"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_value_ends_with_one_sentence_and_code_2(world, name, monkeypatch, capsys):
+    monkeypatch.chdir(world)
+    command, sentence = BAD[name]
+    more = (*map(str, SMALL), "--out", "refused", "--force") if command[0] == "fit" else ()
+    capsys.readouterr()
+    assert main([*command, *more]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert said.err.startswith(f"dynacl {command[0]}: error: ")
+    assert sentence in said.err
+    assert not (world / "refused" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--time-lags", "now"), ("--similarity", "cosine"), ("--density-correction", "gauss"),
+     ("--dynamics", "rnn"), ("--degree", "two"), ("--lipschitz", "tight")],
+    ids=lambda flags: flags[0],
+)  # fmt: skip
+def test_value_of_the_wrong_kind_exits_with_code_2_and_names_its_flag(world, flags, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", str(world / "slds.npz"), "--out", str(world / "refused"), *flags])
+    assert ended.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"dynacl fit: error: argument {flags[0]}: ")
+    assert flags[1] in last
