@@ -317,7 +317,7 @@ CLI: dict[str, str] = {
     "fit x.npy --device tpu --out new": "device: 'tpu' cannot be used here",
     "fit x.npy --batch-size 0 --out new": "batch_size: got 0; wanted",
     "fit x.npy --learning-rate -1 --out new": "learning_rate: got -1.0; wanted a positive number",
-    "fit x.npy --n-negatives many --out new": "--n-negatives: invalid",
+    "fit x.npy --n-negatives many --out new": "--n-negatives: got 'many'",
     "fit x.npy --seed -1 --out new": "--seed: got -1; wanted a number from 0 to",
     "fit x.npy --out run": "--out: run is there already; --force overwrites it",
     "fit x.npy --out run --force --components 0": "n_components: got 0; wanted",

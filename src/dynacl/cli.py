@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries, write_npz
 from dynacl.dynamics import Polynomial
 from dynacl.estimator import DCL, FORECASTS
-from dynacl.evaluation import POST_HOC, equations, evaluate
+from dynacl.evaluation import POST_HOC, equations, evaluate, has_flow
 from dynacl.experiments import command as reproduce
 from dynacl.objective.density import KERNELS
 from dynacl.recipe import DYNAMICS, SIMILARITIES
@@ -104,6 +105,7 @@ def run_fit(o: argparse.Namespace) -> int:
             asymmetric=o.asymmetric,
             density_correction=o.density_correction,
             bandwidth=o.bandwidth,
+            n_support=o.n_support,
             protocol=o.protocol,
             batch_size=o.batch_size,
             n_negatives=o.n_negatives,
@@ -144,13 +146,13 @@ def run_fit(o: argparse.Namespace) -> int:
 
 def run_evaluate(o: argparse.Namespace) -> None:
     model, series = DCL.load(o.run, device=o.device), _read(o)
-    train = None if o.train is None else TimeSeries.read(o.train)
+    train = None if o.train is None else _read(o, o.train)
     found = evaluate(model, series, post_hoc=o.post_hoc, train=train, seed=o.seed)
     if o.json:
         print(persistence.to_json(found))
         return
     _table(found)
-    if isinstance(model.dynamics_, Polynomial) and series.truth is not None:
+    if isinstance(model.dynamics_, Polynomial) and has_flow(series):
         flow = equations(model, series)
         for mine, true in zip(flow["recovered_text"], flow["true_text"], strict=True):
             print(f"  found  {mine}\n  true   {true}")
@@ -273,9 +275,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--similarity", choices=SIMILARITIES, default="euclidean")
     p.add_argument("--asymmetric", action="store_true", help="a second encoder for references")
     p.add_argument("--density-correction", choices=KERNELS)
-    p.add_argument(
-        "--bandwidth", type=float, help="of the density estimate (default: the similarity's)"
-    )
+    p.add_argument("--bandwidth", type=float, help="of the density estimate")
+    p.add_argument("--n-support", type=int, help="points that carry the density estimate")
     p.add_argument("--protocol", choices=list(PROTOCOLS), default="default")
     p.add_argument("--batch-size", type=int)
     p.add_argument("--n-negatives", type=_negatives, help='a number, or "batch"')
@@ -327,6 +328,7 @@ def _data(p: argparse.ArgumentParser) -> None:
     p.add_argument("data", metavar="DATA", help=".npz, .npy or .csv")
     p.add_argument("--key", help="array of an .npz, or comma-separated columns of a .csv")
     p.add_argument("--control-key", help="the same, for the control input")
+    p.add_argument("--no-control", action="store_true", help="leave out the file's control input")
     p.add_argument("--trial-length", type=int, help="cut the data into trials of this length")
 
 
@@ -358,20 +360,28 @@ def _seed(text: str) -> int:
 
 
 def _lags(text: str) -> tuple[int, ...]:
-    return tuple(int(lag) for lag in text.split(","))
+    try:
+        return tuple(int(lag) for lag in text.split(","))
+    except ValueError as error:
+        wanted = "whole numbers of steps back, such as 0,1,2"
+        raise argparse.ArgumentTypeError(f"got {text!r}; wanted {wanted}") from error
 
 
 def _negatives(text: str) -> int | str:
-    return text if text == "batch" else int(text)
+    try:
+        return text if text == "batch" else int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f'got {text!r}; wanted a number or "batch"') from error
 
 
 # -- files and tables --------------------------------------------------------------------------
 
 
-def _read(o: argparse.Namespace) -> TimeSeries:
-    return TimeSeries.read(
-        o.data, key=o.key, control_key=o.control_key, trial_length=o.trial_length
+def _read(o: argparse.Namespace, path: str | None = None) -> TimeSeries:
+    series = TimeSeries.read(
+        path or o.data, key=o.key, control_key=o.control_key, trial_length=o.trial_length
     )
+    return replace(series, control=None) if o.no_control else series
 
 
 def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> None:
@@ -402,8 +412,9 @@ def _same_settings(o: argparse.Namespace, model: DCL, out: Path) -> None:
     """A resumed run has its settings; an option that says otherwise is an error, not ignored."""
     names = {"components": "n_components", "modes": "n_modes", "seed": "random_state"}
     same = ("dynamics", "bias", "degree", "lipschitz", "similarity", "asymmetric",
-            "density_correction", "bandwidth", "protocol", "batch_size", "n_negatives", "max_iter",
-            "learning_rate", "dynamics_learning_rate", "time_offset", "time_lags")  # fmt: skip
+            "density_correction", "bandwidth", "n_support", "protocol",
+            "batch_size", "n_negatives", "max_iter", "learning_rate", "dynamics_learning_rate",
+            "time_offset", "time_lags")  # fmt: skip
     defaults = parser().parse_args(["fit", "-", "--out", "-"])
     for option, parameter in (names | dict(zip(same, same, strict=True))).items():
         given, has = getattr(o, option), getattr(model, parameter)

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from dynacl import inference, persistence, recipe
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.dynamics import Gated, SwitchingLinear
+from dynacl.dynamics import Gated, Identity, SwitchingLinear
 from dynacl.encoders import Asymmetric, whitening
-from dynacl.objective import log_sum
+from dynacl.objective import Dot, log_sum
 from dynacl.settings import Settings, tuples
 from dynacl.training import Callback, Run, train
 
@@ -378,7 +378,25 @@ class DCL(TransformerMixin, BaseEstimator):
         encoder, dynamics, similarity = recipe.build(
             self, n_inputs, series.n_controls, settings, generator, scaling
         )
-        return Run(encoder, dynamics, settings, generator, similarity)
+        run = Run(encoder, dynamics, settings, generator, similarity)
+        if self.encoder is not None:
+            self._try_encoder(run, series)
+        return run
+
+    def _try_encoder(self, run: Run, series: TimeSeries) -> None:
+        """A custom encoder that cannot take the data says so now, in one sentence."""
+        lags, d = np.array(run.settings.time_lags), int(self.n_components)
+        rows = series.observations[series.with_past(int(lags.max()))[:2, None] - lags]
+        window = torch.from_numpy(rows.reshape(len(rows), -1)).to(inference.where(run))
+        try:
+            with torch.no_grad():
+                shape = tuple(run.encoder.eval()(window).shape)
+        except RuntimeError as error:
+            raise InputError(f"encoder: cannot take windows of shape {tuple(window.shape)}: "
+                             f"{error}") from error  # fmt: skip
+        if shape != (len(rows), d):
+            raise InputError(f"encoder: gave shape {shape}; wanted ({len(rows)}, {d}) for "
+                             f"n_components={d}")  # fmt: skip
 
     def _train(self, series: TimeSeries, callback: Callback | None, until: int) -> DCL:
         train(self.run_, series, until=until, callback=callback, verbose=self.verbose)
@@ -387,7 +405,7 @@ class DCL(TransformerMixin, BaseEstimator):
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3
             )
         self._remember()
-        if self.run_.step >= until:
+        if self.run_.step >= until and isinstance(self.run_.similarity, Dot):
             few = series.select(range(min(series.n_trials, 20)))
             inference.unit_scale(self.run_, self._latents(few)[1][:20_000])
         self.transitions_ = self._learn_transitions(series)
@@ -442,6 +460,8 @@ class DCL(TransformerMixin, BaseEstimator):
                              'dynamics="gated"')  # fmt: skip
 
     def _future(self, u: Any, steps: int, n_trials: int) -> Tensor | None:
+        if isinstance(self.dynamics_, Identity):
+            return None  # nothing drives it
         if self.n_controls_in_ == 0:
             if u is not None:
                 raise InputError("u: given, but this model was fitted without a control input")

@@ -24,6 +24,7 @@ from dynacl.dynamics import (
 from dynacl.encoders import Asymmetric
 from dynacl.estimator import DCL
 from dynacl.inference import ROWS
+from dynacl.objective import Dot
 
 POST_HOC = ("linear", "switching")
 
@@ -76,7 +77,9 @@ def evaluate(
         inferred = inference.modes(dynamics, series, now, x, offset)
         found["mode_accuracy"] = metrics.mode_accuracy(truth.modes[t], inferred[t])
     if truth.system and not asymmetric:
-        found |= _dynamics_metrics(dynamics, series, latents, x, offset)
+        found |= _dynamics_metrics(
+            dynamics, series, latents, x, offset, isinstance(model.run_.similarity, Dot)
+        )
     if "matrix" in truth.system and latents.shape[1] == x.shape[1] and offset == 1:
         A = np.asarray(truth.system["matrix"], dtype=float)
         estimates = {"lds_error_post_hoc": _post_hoc("linear", model, series, x, t, seed)}
@@ -110,13 +113,15 @@ def _post_hoc(
 
 
 def _dynamics_metrics(
-    dynamics: nn.Module, series: TimeSeries, latents: Array, x: Array, offset: int
+    dynamics: nn.Module, series: TimeSeries, latents: Array, x: Array, offset: int, on_sphere: bool
 ) -> dict[str, float]:
     """dynR² for 1 and 10 steps; each side uses the modes that it infers itself, from x̂."""
     assert series.truth is not None
     back, c = metrics.affine(x, latents)
     true = Truth(series.truth.system).double().eval()
     model_step = _stepper(dynamics, x, series, offset)
+    if on_sphere:
+        model_step = _projected(model_step)
     single = _stepper(true, x @ back.T + c, series, 1)
     told = None
     if isinstance(true, SwitchingLinear) and series.truth.modes is not None:
@@ -176,6 +181,16 @@ def _stepper(
     return step
 
 
+def _projected(step: metrics.Step) -> metrics.Step:
+    """Back to the unit sphere after each step, as `predict` and `forecast` do."""
+
+    def projected(states: Array, rows: Array) -> Array:
+        moved = step(states, rows)
+        return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True))
+
+    return projected
+
+
 def _repeated(step: metrics.Step, times: int) -> metrics.Step:
     def repeated(states: Array, rows: Array) -> Array:
         for i in range(times):
@@ -191,6 +206,13 @@ def _matrix(dynamics: nn.Module) -> Array:
     return matrix
 
 
+def has_flow(series: TimeSeries) -> bool:
+    """Whether the truth is one map of the state, without modes and control."""
+    if series.truth is None or series.control is not None:
+        return False
+    return str(series.truth.system.get("kind")) in ("identity", "lds", "lorenz", "sphere")
+
+
 def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[str, Any]:
     """The flow (f(x) − x) / dt of polynomial dynamics, in the coordinates of the true latents.
 
@@ -200,10 +222,13 @@ def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[st
     f = copy.deepcopy(model.dynamics_).cpu().double().eval()
     if not isinstance(f, Polynomial):
         raise InputError("dynamics: only polynomial dynamics has equations to print")
+    if not has_flow(series):
+        raise InputError("data: carries no true system without modes and control; equations need "
+                         "its coordinates")  # fmt: skip
     series, x = _latents(model, series)
-    if series.truth is None or not series.truth.system:
-        raise InputError("data: carries no true system; equations need its coordinates")
+    assert series.truth is not None
     latents, system = series.truth.latents.astype(float), series.truth.system
+    f.reach = float("inf")  # the polynomial itself, also where no data are
     dt = float(system["dt"]) if "dt" in system else 1.0
     back, c = metrics.affine(x, latents)
     rows = np.linspace(0, len(x) - 1, min(len(x), 5000)).astype(int)

@@ -126,7 +126,7 @@ def advance(run: Run, state: Tensor, chosen: Tensor | None, u: Tensor | None) ->
 def unit_scale(run: Run, x: Array) -> None:
     """On the sphere only directions count, so a matrix is free in its scale: predictions get 1."""
     bank = getattr(run.dynamics, "matrices", getattr(run.dynamics, "matrix", None))
-    if not (isinstance(run.similarity, Dot) and isinstance(bank, nn.Parameter)):
+    if not isinstance(bank, nn.Parameter):
         return
     if bank.requires_grad and isinstance(run.dynamics, Linear | SwitchingLinear):
         matrices = bank.view(-1, *bank.shape[-2:])
@@ -134,8 +134,8 @@ def unit_scale(run: Run, x: Array) -> None:
         scale = moved.norm(dim=-1).mean(1)
         if run.dynamics.control is not None:  # shared by all modes, so one scale for all
             scale = scale.mean().expand_as(scale)
-            run.dynamics.control /= scale[0]
-        matrices /= scale[:, None, None]
+            run.dynamics.control.div_(scale[0])
+        matrices.div_(scale[:, None, None])
         if run.dynamics.bias is not None:
             run.dynamics.bias.view(len(scale), -1).div_(scale[:, None])
 
@@ -185,7 +185,8 @@ def spectral_radius(dynamics: nn.Module) -> Array | None:
 
 
 def where(run: Run) -> torch.device:
-    return next(run.encoder.parameters()).device
+    parameter = next(run.encoder.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
 
 
 def tensor(x: Array, dynamics: nn.Module) -> Tensor:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 DYNAMICS = (
     "identity", "linear", "switching", "polynomial", "mlp", "gated", "recurrent", "truth"
 )  # fmt: skip
+FREE = ("polynomial", "mlp", "gated", "recurrent")  # f beyond (switching) linear
+MANY_MODES = 30
 SIMILARITIES = ("euclidean", "dot")
 
 
@@ -127,6 +129,14 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         stepping &= model.similarity != "dot" and not model.asymmetric
         room = max(1, (int(series.lengths.min()) - 1 - past) // found.time_offset)
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
+        tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
+        if model.dynamics in FREE or tiles:
+            # Sharp features at the start fold the state space, and a free f follows the fold.
+            found = replace(found, input_gain=1.0)
+        if tiles:
+            # So many modes tile the space: a state visits each briefly, and their errors differ by
+            # a ratio, not by a distance.
+            found = replace(found, horizon=1, switching_logits="relative")
     pairs = len(series.steps(found.time_offset * found.horizon, past))
     if model.batch_size is None and model.protocol == "default":
         found = replace(found, batch_size=max(2, min(found.batch_size, pairs)))

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from dynacl.data import TimeSeries
-from dynacl.dynamics import Polynomial, SwitchingLinear, advance_in_training, fit_post_hoc
+from dynacl.dynamics import SwitchingLinear, advance_in_training, fit_post_hoc
 from dynacl.encoders import Asymmetric
 from dynacl.objective import Euclidean, Loss, info_nce, log_density
 from dynacl.optimizers import SOAP
@@ -101,7 +101,7 @@ def train(
     settings = run.settings
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
-    device = next(run.encoder.parameters()).device
+    device = next((p.device for p in run.encoder.parameters()), torch.device("cpu"))
     data = rows(series, settings, run.context)
     run.encoder.train()
     run.dynamics.train()
@@ -253,9 +253,7 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
     Gradient descent may leave two modes merged; least squares and argmin in turn, on latents that
     are nearly there, do not. Only observations are used.
     """
-    if not isinstance(run.dynamics, SwitchingLinear | Polynomial) or getattr(
-        run.dynamics, "hard", False
-    ):
+    if not isinstance(run.dynamics, SwitchingLinear) or run.dynamics.hard:
         return
     t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=run.generator)]
     now, following = encode(run, data, t, t + run.settings.time_offset, device)
@@ -314,7 +312,7 @@ def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
     others = [*run.dynamics.parameters(), *cast(nn.Module, run.similarity).parameters()]
     dynamics = [p for p in others if p.requires_grad]
     optimizers: list[torch.optim.Optimizer] = []
-    if s.optimizer == "soap":
+    if s.optimizer == "soap" and encoder:
         optimizers.append(SOAP(encoder, lr=s.learning_rate))
         encoder = []
     groups = [{"params": encoder, "lr": s.learning_rate}] if encoder else []
