@@ -52,24 +52,32 @@ def test_dot_similarity_is_the_dot_product_of_unit_vectors_over_the_temperature(
 
 
 def test_sphere_is_recovered_with_linear_dynamics_and_not_without(sphere):
-    found = {}
-    for name, dynamics, asymmetric in (
-        ("dcl", "linear", False), ("none", "identity", False), ("asymmetric", "identity", True),
-    ):  # fmt: skip
-        model = small(3, dynamics, asymmetric=asymmetric, similarity="dot").fit(sphere)
-        norms = np.linalg.norm(np.concatenate(model.transform(sphere)), axis=1)
-        np.testing.assert_allclose(norms, 1, rtol=1e-5)
-        found[name] = evaluate(model, sphere)
-        if name == "dcl":
-            kappa = 1 / model.run_.similarity.temperature.item()
-            ahead = model.forecast(sphere, 50)
-    assert found["dcl"]["r2"] > 0.99
-    assert found["asymmetric"]["r2"] > found["none"]["r2"] + 0.1
-    assert found["none"]["r2"] < found["dcl"]["r2"] - 0.1
+    model = small(3, similarity="dot").fit(sphere)
+    norms = np.linalg.norm(np.concatenate(model.transform(sphere)), axis=1)
+    np.testing.assert_allclose(norms, 1, rtol=1e-5)
+    found = evaluate(model, sphere)
+    assert found["r2"] > 0.99
     # The scale of a matrix is free on the sphere; it is set so that A recovers a rotation.
-    assert found["dcl"]["lds_error"] < 0.05
+    assert found["lds_error"] < 0.05
+    # Without dynamics it depends on the start: some runs blur over the rotation, some are lost.
+    baseline = [
+        evaluate(small(3, "identity", similarity="dot", random_state=i).fit(sphere), sphere)["r2"]
+        for i in range(4)
+    ]
+    assert np.mean(baseline) < found["r2"] - 0.1
+    kappa = 1 / model.run_.similarity.temperature.item()
+    ahead = model.forecast(sphere, 50)
     assert 3_000 < kappa < 12_000  # 1 / σ² is 10,000, and the encoder adds to the noise
     np.testing.assert_allclose(np.linalg.norm(ahead, axis=2), 1, rtol=1e-5)
+
+
+def test_asymmetric_encoders_recover_the_sphere_without_a_model_of_the_dynamics():
+    data = simulate.sphere(
+        rng=np.random.default_rng(2), angle=20, noise=0.1, trials=100, steps=200, observed=10,
+        layers=2,
+    )  # fmt: skip
+    model = small(3, "identity", asymmetric=True, similarity="dot").fit(data)
+    assert evaluate(model, data)["r2"] > 0.99
 
 
 def test_asymmetric_encoders_are_two_and_transform_uses_the_second(sphere):
