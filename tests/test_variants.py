@@ -503,3 +503,116 @@ def test_any_similarity_is_summed_in_chunks(monkeypatch):
         torch.testing.assert_close(a, b)
     same = log_sum(lambda a, b: Euclidean()(a, b), q, k, bias, skip)
     torch.testing.assert_close(same, log_sum(Euclidean(), q, k, bias, skip))
+
+
+# -- what a review found -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rotating():
+    return simulate.lds(rng=np.random.default_rng(1), trials=4, steps=30, observed=6)
+
+
+def tiny(*args, **changed):
+    return small(*args, **({"max_iter": 3, "batch_size": 32} | changed))
+
+
+def test_a_single_lag_is_a_lag_too(rotating):
+    model = tiny(3, time_lags=(2,)).fit(rotating)
+    for x, y in zip(model.transform(rotating), rotating.split(rotating.observations), strict=True):
+        with torch.no_grad():
+            expected = model.encoder_(torch.from_numpy(y[:-2].copy())).numpy()
+        np.testing.assert_allclose(x, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_path_gives_all_trials(rotating, tmp_path):
+    rotating.write(tmp_path / "x.npz")
+    model = tiny(3).fit(tmp_path / "x.npz")
+    assert len(model.transform(tmp_path / "x.npz")) == 4
+    assert len(model.forecast(str(tmp_path / "x.npz"), 2)) == 4
+
+
+def test_a_driven_truth_without_its_control_is_judged_by_its_latents_alone():
+    data = simulate.controlled(rng=np.random.default_rng(0), trials=4, steps=30, observed=6)
+    plain = TimeSeries(data.observations, data.bounds, None, data.truth)
+    found = evaluate(tiny(5).fit(plain), plain)
+    assert found["dyn_r2_1"] is None
+    assert found["r2"] > 0
+    with pytest.raises(InputError, match="needs its control input"):
+        tiny(5, "truth").fit(plain)
+
+
+class Convolving(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.over_lags, self.out = nn.Conv1d(3, 1, 1), nn.Linear(6, 3)
+
+    def forward(self, y):
+        return self.out(self.over_lags(y.view(len(y), 3, 6))[:, 0])
+
+
+def test_encoders_with_other_than_matrices_train(rotating):
+    model = tiny(3, encoder=Convolving(), time_lags=(0, 1, 2)).fit(rotating)
+    assert [len(x) for x in model.transform(rotating)] == [28] * 4
+
+
+def test_custom_parts_must_come_again_on_loading(rotating, tmp_path):
+    tiny(3, similarity=Laplace()).fit(rotating).save(tmp_path)
+    with pytest.raises(InputError, match="similarity: this model was fitted with a custom one"):
+        DCL.load(tmp_path)
+    assert isinstance(DCL.load(tmp_path, similarity=Laplace()).run_.similarity, Laplace)
+
+
+@pytest.mark.parametrize("kind", ["polynomial", "mlp", "gated", "recurrent", "linear"])
+def test_dynamics_advance_states_as_predict_does(rotating, kind):
+    model = tiny(3, kind).fit(rotating)
+    x = model.transform(rotating)[0]
+    with torch.no_grad():
+        first = model.dynamics_(torch.from_numpy(x[:1])).numpy()
+    np.testing.assert_allclose(first, model.predict(rotating)[0][:1], rtol=1e-4, atol=1e-5)
+
+
+VARIANTS = [
+    {"dynamics": "polynomial"}, {"dynamics": "mlp"}, {"dynamics": "gated"},
+    {"dynamics": "recurrent"}, {"similarity": "dot"}, {"dynamics": "polynomial", "time_offset": 2},
+    {"similarity": "dot", "asymmetric": True, "density_correction": "vmf"},
+    {"dynamics": "switching", "density_correction": "euclidean", "n_negatives": 50,
+     "time_lags": (0, 3)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_every_variant_resumes_exactly(rotating, variant):
+    whole = tiny(3, max_iter=12, **variant).fit(rotating)
+    broken = tiny(3, max_iter=12, **variant).fit(rotating, callback=lambda run, _: run.step == 5)
+    assert broken.n_iter_ == 5
+    broken.resume(rotating)
+    for a, b in zip(
+        whole.run_.dynamics.state_dict().values(), broken.run_.dynamics.state_dict().values(),
+        strict=True,
+    ):  # fmt: skip
+        assert torch.equal(a, b)
+    np.testing.assert_array_equal(
+        np.concatenate(whole.transform(rotating)), np.concatenate(broken.transform(rotating))
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"bandwidth": 0.1}, "bandwidth: got 0.1, which has no effect here"),
+        ({"n_support": 10}, "n_support: got 10, which has no effect"),
+        ({"lipschitz": 0.5}, 'needs dynamics="mlp"'),
+        ({"dynamics": "polynomial", "bias": True}, "bias: got True, which has no effect"),
+        ({"n_components": True}, "n_components: got True"),
+        ({"standardize": "no"}, "standardize: got 'no'"),
+        ({"asymmetric": "no"}, "asymmetric: got 'no'"),
+        ({"degree": None}, "degree: got None"),
+        ({"similarity": Dot()}, 'wanted "dot"'),
+        ({"encoder": nn.Linear(7, 3)}, "encoder: cannot take windows"),
+        ({"encoder": nn.Linear(6, 2)}, "encoder: gave shape"),
+    ],
+)
+def test_what_cannot_be_or_has_no_effect_is_refused(rotating, changed, message):
+    with pytest.raises(InputError, match=message):
+        tiny(changed.pop("n_components", 3), **changed).fit(rotating)

@@ -148,12 +148,16 @@ def run_evaluate(o: argparse.Namespace) -> None:
     model, series = DCL.load(o.run, device=o.device), _read(o)
     train = None if o.train is None else _read(o, o.train)
     found = evaluate(model, series, post_hoc=o.post_hoc, train=train, seed=o.seed)
+    flow = None
+    if isinstance(model.dynamics_, Polynomial) and has_flow(series):
+        flow = equations(model, series)
     if o.json:
+        if flow is not None:
+            found["equations"] = {k: flow[f"{k}_text"] for k in ("recovered", "true")}
         print(persistence.to_json(found))
         return
     _table(found)
-    if isinstance(model.dynamics_, Polynomial) and has_flow(series):
-        flow = equations(model, series)
+    if flow is not None:
         for mine, true in zip(flow["recovered_text"], flow["true_text"], strict=True):
             print(f"  found  {mine}\n  true   {true}")
 
@@ -265,8 +269,10 @@ def parser() -> argparse.ArgumentParser:
             "--out runs/slds")  # fmt: skip
     _data(p)
     p.add_argument("--dynamics", choices=DYNAMICS, default="linear")
-    p.add_argument("--components", type=int, default=3, help="latent dimensions (default: 3)")
-    p.add_argument("--modes", type=int, default=5, help="of switching dynamics (default: 5)")
+    p.add_argument("--n-components", "--components", dest="components", type=int, default=3,
+                   help="latent dimensions (default: 3)")  # fmt: skip
+    p.add_argument("--n-modes", "--modes", dest="modes", type=int, default=5,
+                   help="of switching and gated dynamics (default: 5)")  # fmt: skip
     p.add_argument("--bias", action="store_true", help="give the dynamics an offset")
     p.add_argument("--degree", type=int, default=2, help="of polynomial dynamics (default: 2)")
     p.add_argument("--lipschitz", type=float, help="bound on the slope of mlp dynamics' correction")
@@ -341,7 +347,7 @@ def _common(
     device: bool = False,
 ) -> None:
     if seed:
-        p.add_argument("--seed", type=_seed, default=0)
+        p.add_argument("--seed", "--random-state", dest="seed", type=_seed, default=0)
     if force:
         p.add_argument("--force", action="store_true", help="overwrite what is there")
     if quiet:

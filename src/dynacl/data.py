@@ -209,6 +209,13 @@ class TimeSeries:
         return TimeSeries(self.observations[rows], _bounds(lengths, None), control, truth)
 
 
+def spread_lags(k: int, window: int) -> tuple[int, ...]:
+    """k time lags from 0, equidistant in a window of this many steps (as whole steps allow)."""
+    if k < 1 or window < k:
+        raise InputError(f"k: got {k} lags in {window} steps; wanted at least 1, at most as many")
+    return tuple(int(lag) for lag in np.linspace(0, window - 1, k).round())
+
+
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Write beside the place and rename into it: a crash leaves what was there."""
     beside = Path(f"{os.fspath(path)}.{os.getpid()}.tmp")

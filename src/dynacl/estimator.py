@@ -148,11 +148,15 @@ class DCL(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, *, u: Any = None, callback: Callback | None = None) -> DCL:
         """Learn encoder and dynamics from X: a (T, D) array, a list of them, or a TimeSeries."""
+        if u is None and np.ndim(y) == 2:
+            warnings.warn("y is not used; a control input is passed as u=…", stacklevel=2)
         series = self._series(X, u, reset=True)
         self.system_ = None
         if isinstance(self.dynamics, str) and self.dynamics == "truth":
             if series.truth is None or not series.truth.system:
                 raise InputError('dynamics: "truth" needs data that carry their system')
+            if "control" in series.truth.system and series.control is None:
+                raise InputError('dynamics: "truth" of a driven system needs its control input u')
             d = series.truth.latents.shape[1]
             if self.n_components != d:
                 raise InputError(
@@ -173,7 +177,9 @@ class DCL(TransformerMixin, BaseEstimator):
         run = self.run_
         # The schedule is stretched to its new end; the optimisers keep what they remember.
         settings = recipe.settings(self, series)
-        run.settings = replace(run.settings, max_iter=run.step + settings.max_iter)
+        horizon = min(run.settings.horizon, settings.horizon)  # these trials may be shorter
+        until = run.step + settings.max_iter
+        run.settings = replace(run.settings, max_iter=until, horizon=horizon)
         return self._train(series, callback, run.settings.max_iter)
 
     def resume(self, X: Any, *, u: Any = None, callback: Callback | None = None) -> DCL:
@@ -228,8 +234,10 @@ class DCL(TransformerMixin, BaseEstimator):
                              "forecast needs dynamics from latents to latents")  # fmt: skip
         self._check_forecast(modes)
         series = self._series(X)
-        if isinstance(self.dynamics_, SwitchingLinear):
-            series = self._driven(series)  # the mode to hold is inferred under the control so far
+        undriven = series.n_controls != self.n_controls_in_
+        if isinstance(self.dynamics_, SwitchingLinear) and self.n_controls_in_ and undriven:
+            raise InputError("X: the mode to go on with is inferred under the control so far; "
+                             "wanted TimeSeries.of(X, past_u) as X")  # fmt: skip
         series, x = self._latents(series)
         control = self._future(u, steps, series.n_trials)
         chain = self.transitions_ if modes == "markov" else None
@@ -484,7 +492,7 @@ def _listed(radius: Array | None) -> str:
 
 def _is_one(X: Any) -> bool:
     """Whether X is one array, for which one array goes out."""
-    if isinstance(X, TimeSeries | Mapping):
+    if isinstance(X, TimeSeries | Mapping | str | os.PathLike):
         return False
     return not (isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) >= 2)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from dynacl import inference, metrics
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.dynamics import (
+    Gated,
     Identity,
     Linear,
     Polynomial,
@@ -72,11 +73,14 @@ def evaluate(
         found["r2_train_map"] = metrics.r2_of(latents, x @ L.T + c)
     # The references of an asymmetric pair are other latents than x: f does not start from x there.
     asymmetric = isinstance(model.encoder_, Asymmetric) and post_hoc is None
-    if isinstance(dynamics, SwitchingLinear) and truth.modes is not None and offset == 1:
+    switching = isinstance(dynamics, SwitchingLinear | Gated)
+    if switching and truth.modes is not None and offset == 1:
         now = model._references(whole, None, x).astype(float) if asymmetric else x
         inferred = inference.modes(dynamics, series, now, x, offset)
         found["mode_accuracy"] = metrics.mode_accuracy(truth.modes[t], inferred[t])
-    if truth.system and not asymmetric:
+    # A driven truth without its control cannot be stepped.
+    told = "control" not in truth.system or series.control is not None
+    if truth.system and told and not asymmetric:
         found |= _dynamics_metrics(
             dynamics, series, latents, x, offset, isinstance(model.run_.similarity, Dot)
         )

@@ -180,7 +180,7 @@ def spectral_radius(dynamics: nn.Module) -> Array | None:
         if not isinstance(found, Tensor):
             return None
         matrices = found.reshape(-1, *found.shape[-2:])
-    radius: Array = torch.linalg.eigvals(matrices.detach().double().cpu()).abs().amax(1).numpy()
+    radius: Array = torch.linalg.eigvals(matrices.detach().cpu().double()).abs().amax(1).numpy()
     return radius
 
 

@@ -45,7 +45,7 @@ class SOAP(torch.optim.Optimizer):
         return loss
 
     def _move(self, p: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        state, flat = self.state[p], p.ndim < 2
+        state, flat = self.state[p], p.ndim != 2
         if not state:
             state["step"] = torch.zeros((), dtype=torch.int64)
             state["mean"] = torch.zeros_like(p)

@@ -177,6 +177,8 @@ def to_json(found: Any, **how: Any) -> str:
 def _finite(found: Any) -> Any:
     if isinstance(found, Mapping):
         return {k: _finite(v) for k, v in found.items()}
+    if isinstance(found, list | tuple):
+        return [_finite(v) for v in found]
     return None if isinstance(found, float) and not math.isfinite(found) else found
 
 

@@ -46,7 +46,7 @@ def check(model: DCL) -> None:
         value = getattr(model, name)
         if value is None and name in ("batch_size", "max_iter", "n_support"):
             continue
-        if not isinstance(value, int | np.integer) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name}: got {value!r}; wanted a whole number of at least 1")
     for name in ("learning_rate", "dynamics_learning_rate", "bandwidth", "lipschitz"):
         value = getattr(model, name)
@@ -83,9 +83,22 @@ def check(model: DCL) -> None:
     if model.density_correction == "euclidean" and on_sphere:
         raise InputError('density_correction: "euclidean" does not fit similarity="dot"; '
                          'wanted "vmf"')  # fmt: skip
-    if model.asymmetric and model.dynamics == "recurrent":
+    if model.standardize is not None and not isinstance(model.standardize, bool | np.bool_):
+        raise InputError(f"standardize: got {model.standardize!r}; wanted True, False or None")
+    for name, given, fits in (
+        ("bandwidth", model.bandwidth, model.density_correction is not None),
+        ("n_support", model.n_support, model.density_correction is not None),
+        ("lipschitz", model.lipschitz, model.dynamics == "mlp"),
+        ("bias", model.bias or None, model.dynamics not in ("identity", *FREE)),
+    ):
+        if given is not None and not fits:
+            needs = {"lipschitz": 'dynamics="mlp"', "bias": "linear or switching dynamics"}
+            raise InputError(f"{name}: got {given!r}, which has no effect here; it needs "
+                             f"{needs.get(name, 'a density_correction')}")  # fmt: skip
+    recurrent = model.dynamics == "recurrent" or hasattr(model.dynamics, "context")
+    if model.asymmetric and recurrent:
         raise InputError("asymmetric: its references and positives live in different spaces; "
-                         'wanted dynamics that step once, not "recurrent"')  # fmt: skip
+                         'wanted dynamics without a context, not "recurrent"')  # fmt: skip
     if on_sphere and int(model.n_components) < 2:
         raise InputError("n_components: got 1; a sphere has at least 2 dimensions around it")
 

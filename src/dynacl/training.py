@@ -7,6 +7,7 @@ never stopped.
 
 from __future__ import annotations
 
+import copy
 import math
 import signal
 import threading
@@ -175,15 +176,17 @@ def training_step(run: Run, data: Rows, device: Any) -> Loss:
     if s.n_negatives is None:
         m, negatives, skip = in_batch(run, t, after, now, following)
     if s.density_correction is not None:
-        steps, points = torch.cat([after, m]), torch.cat([following, negatives])
+        # The batch as negatives ends with its positives: they need no second estimate.
+        fresh = s.n_negatives is not None
+        steps = torch.cat([m, after]) if fresh else m
         alpha = log_density(
-            points,
+            torch.cat([negatives, following]) if fresh else negatives,
             anchors,
             kernel=s.density_correction,
             bandwidth=bandwidth(run),
             skip=_own(steps, support).to(device),
         )
-        potential = alpha[: len(t)], alpha[len(t) :]
+        potential = alpha[-len(t) :], alpha[: len(m)]
     loss = info_nce(
         predicted, following, negatives, similarity=run.similarity, potential=potential, skip=skip
     )
@@ -257,8 +260,10 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
         return
     t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=run.generator)]
     now, following = encode(run, data, t, t + run.settings.time_offset, device)
-    drive = None if data.u is None else data.u[t].to(device)
-    fit_post_hoc(run.dynamics, now, following, drive, generator=run.generator)
+    drive = None if data.u is None else data.u[t]
+    on_cpu = copy.deepcopy(run.dynamics).cpu()  # its least squares know no other place
+    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, generator=run.generator)
+    run.dynamics.load_state_dict(on_cpu.state_dict())
 
 
 class Rows(NamedTuple):

@@ -35,8 +35,8 @@ class Whitened(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Coordinates z and the root R that takes them back."""
         root = torch.linalg.cholesky(self.covariance)
-        z = torch.linalg.solve_triangular(root, (x - self.mean).mT, upper=False).mT
-        return z, root
+        inverse = torch.linalg.solve_triangular(root, torch.eye(len(root)).to(root), upper=False)
+        return (x - self.mean) @ inverse.T, root
 
     @torch.no_grad()
     def update(self, x: Tensor) -> None:
@@ -207,9 +207,9 @@ class Recurrent(nn.Module):
         self.control = nn.Parameter(torch.zeros(d, n_controls)) if n_controls else None
 
     def forward(self, x: Tensor, x_next: Tensor | None = None, u: Tensor | None = None) -> Tensor:
-        """x: (n, steps, d), the present last; (n, d) is a present without a past."""
+        """x: (n, steps, d), the present last; (n, d) is a present that nothing led up to."""
         if x.ndim == 2:
-            x = x[:, None]
+            x = x[:, None].expand(-1, self.context + 1, -1)
         z, root = self.whitened(x)
         _, state = self.gru(z)
         now = x[:, -1] if self.skip else self.whitened.mean.expand(len(x), -1)

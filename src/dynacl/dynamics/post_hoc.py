@@ -28,6 +28,7 @@ def fit_post_hoc(
     Linear and polynomial: closed form. Switching: alternate argmin and closed form until the modes
     stand still, best of several starts. Anything else: Adam on the mean squared error.
     """
+    u = None if getattr(model, "control", None) is None else u
     with torch.no_grad():
         if not list(model.parameters()):
             return model

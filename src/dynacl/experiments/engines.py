@@ -34,6 +34,8 @@ def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:
     deaths: Counter[str] = Counter()
     queue = deque(configs)
     while queue:
+        # After a death, each fit that may have caused it runs alone: neighbours are innocent.
+        suspect = deaths[name(queue[0])] > 0
         running: dict[Future[Outcome], Config] = {}
         with environment(queue[0]["threads"]):  # before a worker loads its OpenMP runtime
             pool = ProcessPoolExecutor(
@@ -44,13 +46,16 @@ def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:
             )
             try:
                 while queue or running:
-                    while queue and len(running) < jobs:  # so that only `jobs` fits are suspects
+                    while queue and len(running) < (1 if suspect else jobs):
+                        if running and deaths[name(queue[0])]:
+                            break
                         running[pool.submit(run, queue[0])] = queue[0]
                         queue.popleft()
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         outcome = future.result()
                         del running[future]
                         yield outcome
+                        suspect = bool(queue) and deaths[name(queue[0])] > 0
             except BrokenProcessPool:
                 for config in running.values():
                     deaths[name(config)] += 1

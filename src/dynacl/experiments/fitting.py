@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 import dynacl
 from dynacl import inference, metrics, simulate
@@ -197,7 +198,8 @@ def threads(n: int) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:
-        yield
+        with threadpool_limits(n):  # NumPy's pool, as in the workers of an engine
+            yield
     finally:
         torch.set_num_threads(before)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from dynacl.data import spread_lags
 from dynacl.experiments import pictures
 from dynacl.experiments.plan import Claim, Experiment, Row
 
@@ -23,7 +22,7 @@ def lags(spacing: str, k: int, window: int) -> list[int]:
     """k time lags: 0 … k − 1, or spread over the window."""
     if spacing == "consecutive":
         return list(range(k))
-    return [int(lag) for lag in np.linspace(0, window - 1, k).round()]
+    return list(spread_lags(k, window))
 
 
 def rows(scale: str) -> list[Row]:

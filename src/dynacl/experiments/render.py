@@ -74,6 +74,10 @@ def table(view: View) -> list[Line]:
             failed = sum(f.row.name == row.name and view.state(f) == "failed" for f in view.fits)
             if failed and not ours:
                 verdict = "failed"
+            # A metric that was −∞ is stored as null: such a fit must not vanish from the mean.
+            diverged = 0 if view.experiment.values else len(view.done(row.name)) - len(ours)
+            if diverged:
+                verdict = f"differs: {diverged} diverged"
             lines.append({
                 "row": row.name,
                 "metric": metric,
@@ -83,6 +87,7 @@ def table(view: View) -> list[Line]:
                 "difference": statistics.fmean(ours) - reference[0] if ours and reference else None,
                 "verdict": verdict,
                 "failed": failed,
+                "diverged": diverged,
             })  # fmt: skip
     return lines
 

@@ -15,12 +15,12 @@ SPREAD = 5.0  # points of standard deviation from which the paper's mean decides
 @dataclass(frozen=True)
 class Metric:
     label: str
-    claim: str = "none"  # "higher" or "lower" where the paper claims so
+    claim: str = "none"  # "higher" where the paper claims so
 
 
 METRICS = {
     "r2": Metric("R² [%]", "higher"),
-    "lds_error": Metric("LDS error [10⁻²]", "lower"),
+    "lds_error": Metric("LDS error [10⁻²]"),
     "lds_error_post_hoc": Metric("LDS error, post hoc [10⁻²]"),
     "dyn_r2_1": Metric("dynR², n = 1 [%]", "higher"),
     "dyn_r2_1_control": Metric("control, n = 1 [%]"),
