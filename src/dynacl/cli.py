@@ -359,10 +359,9 @@ def _common(
 
 
 def _seed(text: str) -> int:
-    seed = int(text)
-    if not 0 <= seed < 2**32:
+    if not text.isdecimal() or not int(text) < 2**32:
         raise argparse.ArgumentTypeError(f"got {text}; wanted a number from 0 to 2**32 - 1")
-    return seed
+    return int(text)
 
 
 def _lags(text: str) -> tuple[int, ...]:
