@@ -148,7 +148,7 @@ class DCL(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, *, u: Any = None, callback: Callback | None = None) -> DCL:
         """Learn encoder and dynamics from X: a (T, D) array, a list of them, or a TimeSeries."""
-        if u is None and np.ndim(y) == 2:
+        if u is None and len(getattr(y, "shape", ())) == 2:
             warnings.warn("y is not used; a control input is passed as u=…", stacklevel=2)
         series = self._series(X, u, reset=True)
         self.system_ = None
