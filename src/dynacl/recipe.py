@@ -143,11 +143,9 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         room = max(1, (int(series.lengths.min()) - 1 - past) // found.time_offset)
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
-        # Sharp features at the start speed up what has many dimensions; few they fold, and a free
-        # f follows the fold.
-        smooth = model.dynamics in FREE or tiles
-        gain = 1.0 if smooth else float(np.clip(model.n_components - 3, 1, found.input_gain))
-        found = replace(found, input_gain=gain)
+        if model.dynamics in FREE or tiles:
+            # Sharp features at the start fold the state space, and a free f follows the fold.
+            found = replace(found, input_gain=1.0)
         if tiles:
             # So many modes tile the space: a state visits each briefly, and their errors differ by
             # a ratio, not by a distance.
@@ -174,12 +172,16 @@ def build(
     d = int(model.n_components)
     dynamics = _dynamics(model, d, n_controls, settings, generator)
 
+    # Sharp features at the start speed up what has many inputs; few they fold.
+    inputs = n_inputs if whitening is None else whitening.n_outputs
+    gain = float(np.clip(inputs - 3, 1, settings.input_gain))
+
     def encoder() -> nn.Module:
         made: nn.Module = copy.deepcopy(model.encoder) or MLP(
             n_inputs,
             d,
             whitening=copy.deepcopy(whitening),
-            gain=settings.input_gain,
+            gain=gain,
             generator=generator,
         )
         return OnSphere(made) if model.similarity == "dot" else made
