@@ -125,8 +125,8 @@ def test_unknown_control_and_noise_free_sphere_are_refused():
 
 @pytest.mark.parametrize("kappa", [0.0, 8.0])
 def test_pairs_on_the_sphere_have_the_means_of_their_distributions(kappa):
-    pairs = simulate.sphere_pairs(rng=np.random.default_rng(0), concentration=kappa,
-                                  pair_concentration=50.0, trials=20_000, observed=5)  # fmt: skip
+    pairs = simulate.sphere(rng=np.random.default_rng(0), angle=0, concentration=kappa,
+                            noise=50**-0.5, trials=20_000, steps=2, observed=5)  # fmt: skip
     x = pairs.truth.latents.reshape(-1, 2, 3).astype(float)
     assert np.allclose(np.linalg.norm(x, axis=2), 1, atol=1e-6)
     assert (pairs.lengths == 2).all()

@@ -149,8 +149,6 @@ def data(settings: str, path: str | None = None) -> TimeSeries:
     if system == "changing":
         series: TimeSeries = other_models().changing(rng=rng, **chosen)
         return series
-    if system == "sphere-pairs":
-        return simulate.sphere_pairs(rng=rng, **chosen)
     if system.startswith("lorenz"):
         chosen["start"] = simulate.LORENZ_STARTS[dataset % len(simulate.LORENZ_STARTS)]
     return simulate.preset(system, rng=rng, **chosen)

@@ -20,7 +20,7 @@ def rows(scale: str) -> list[Row]:
     return [
         Row(
             name=f"kappa={kappa:g},pair={pair:g}/{model}",
-            data={"system": "sphere-pairs", "concentration": kappa, "pair_concentration": pair,
+            data={"system": "sphere", "angle": 0.0, "concentration": kappa, "noise": pair**-0.5,
                   "trials": 500_000, "steps": 2},
             model={"n_components": 3, "dynamics": "identity", "similarity": "dot", **arguments},
             cells=("r2",),

@@ -1,6 +1,5 @@
 """Systems with a known answer: functions of (settings, rng) -> TimeSeries with its truth."""
 
-from dynacl.simulate.pairs import sphere_pairs
 from dynacl.simulate.systems import (
     LORENZ_STARTS,
     PRESETS,
@@ -25,5 +24,4 @@ __all__ = [
     "preset",
     "slds",
     "sphere",
-    "sphere_pairs",
 ]
