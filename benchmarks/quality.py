@@ -25,7 +25,8 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[str, float]]]] = {
         {
             "seconds": ("<=", 180),
             "r2": (">=", 0.995),
-            "mode_accuracy": (">=", 0.99),
+            "mode_accuracy": (">=", 0.99),  # each step alone, as in the paper
+            "mode_accuracy_sequence": (">=", 0.99),  # what DCL.modes gives
             "dyn_r2_1": (">=", 0.999),
             "dyn_r2_10": (">=", 0.955),
         },
@@ -72,8 +73,8 @@ def measure(cases: list[str], seeds: list[int]) -> list[dict[str, Any]]:
 
 
 def show(row: dict[str, Any]) -> None:
-    names = ("r2", "mode_accuracy", "lds_error", "dyn_r2_1", "dyn_r2_1_control", "dyn_r2_10",
-             "dyn_r2_10_control")  # fmt: skip
+    names = ("r2", "mode_accuracy", "mode_accuracy_sequence", "lds_error", "dyn_r2_1",
+             "dyn_r2_1_control", "dyn_r2_10", "dyn_r2_10_control")  # fmt: skip
     numbers = "  ".join(
         f"{name} {row[name]:.4f} (fresh {row['fresh'][name]:.4f})"
         for name in names

@@ -22,7 +22,7 @@ from dynacl import persistence, simulate
 from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries, write_npz
 from dynacl.dynamics import Polynomial
-from dynacl.estimator import DCL, FORECASTS
+from dynacl.estimator import DCL, DECODERS, FORECASTS
 from dynacl.evaluation import POST_HOC, equations, evaluate, has_flow
 from dynacl.experiments import command as reproduce
 from dynacl.objective.density import KERNELS
@@ -172,7 +172,7 @@ def run_embed(o: argparse.Namespace) -> None:
         modes = np.full(len(parts["latents"]), -1, dtype=np.int64)
         if o.pad:
             series = series.padded(max(model.settings_.time_lags))
-        for a, found in zip(bounds, model.modes(series), strict=False):
+        for a, found in zip(bounds, model.modes(series, decode=o.decode), strict=False):
             modes[a : a + len(found)] = found
         parts["modes"] = modes
     _write_arrays(o.out, parts, "latents")
@@ -310,6 +310,8 @@ def parser() -> argparse.ArgumentParser:
     _data(p)
     p.add_argument("--pad", action="store_true", help="keep the steps without a full window of "
                    "time lags")  # fmt: skip
+    p.add_argument("--decode", choices=DECODERS, default="sequence", help="modes from whole trials "
+                   "(default), or from each step alone, as in the paper")  # fmt: skip
     p.add_argument("--out", required=True, metavar="FILE", help=".npz, .npy or .csv")
     _common(p, force=True, device=True)
 

@@ -199,6 +199,13 @@ class TimeSeries:
         rows = np.concatenate([np.arange(self.bounds[i], self.bounds[i + 1]) for i in trials])
         return self._rows(rows, [int(self.lengths[i]) for i in trials])
 
+    def head(self, rows: int) -> TimeSeries:
+        """The first trials, as many as fit into so many rows, or as much as fits of the first."""
+        whole = int(np.searchsorted(self.bounds, rows, side="right")) - 1
+        if whole == 0:
+            return self._rows(np.arange(rows), [rows])
+        return self._rows(np.arange(self.bounds[whole]), self.lengths[:whole].tolist())
+
     def _rows(self, rows: Ints, lengths: list[int]) -> TimeSeries:
         truth = self.truth and Truth(
             self.truth.latents[rows],

@@ -28,6 +28,7 @@ from dynacl.settings import Settings, tuples
 from dynacl.training import Callback, Run, train
 
 FORECASTS = ("hold", "markov", "gated")
+DECODERS = ("sequence", "step")
 DIVERGED = 10.0  # times the largest distance from 0 in the data
 
 
@@ -199,12 +200,19 @@ class DCL(TransformerMixin, BaseEstimator):
         series, x = self._latents(X, pad=pad)
         return _like(X, series, x)
 
-    def modes(self, X: Any, *, u: Any = None) -> Any:
-        """The mode of each step, T_i − Δ a trial: it takes x_{t+Δ} to tell the mode of step t."""
+    def modes(self, X: Any, *, u: Any = None, decode: str = "sequence") -> Any:
+        """The mode of each step, T_i − Δ a trial: it takes x_{t+Δ} to tell the mode of step t.
+
+        decode: "sequence" gives the likeliest path of modes through a trial, where how modes follow
+        each other is counted in X; "step" looks at each step alone, as the paper does.
+        """
         check_is_fitted(self, "encoder_")
+        if decode not in DECODERS:
+            raise InputError(f"decode: got {decode!r}; wanted one of {', '.join(DECODERS)}")
         series, x = self._latents(self._driven(X, u))
         offset = self.settings_.time_offset
-        inferred = inference.modes(self.dynamics_, series, self._references(X, u, x), x, offset)
+        now = self._references(X, u, x)
+        inferred = inference.modes(self.dynamics_, series, now, x, offset, decode)
         parts = [inferred[a : max(a, b - offset)] for a, b in series.spans()]
         return parts[0] if _is_one(X) else _like(X, series, parts)
 
@@ -414,8 +422,7 @@ class DCL(TransformerMixin, BaseEstimator):
             )
         self._remember()
         if self.run_.step >= until and isinstance(self.run_.similarity, Dot):
-            few = series.select(range(min(series.n_trials, 20)))
-            inference.unit_scale(self.run_, self._latents(few)[1][:20_000])
+            inference.unit_scale(self.run_, self._latents(series.head(20_000))[1])
         self.transitions_ = self._learn_transitions(series)
         return self
 
@@ -423,12 +430,11 @@ class DCL(TransformerMixin, BaseEstimator):
         """How modes follow each other in the data, of which a part is enough."""
         if not isinstance(self.dynamics_, SwitchingLinear):
             return None
-        enough = int(np.searchsorted(series.bounds, 100_000)) + 1
-        some = series.select(range(min(enough, series.n_trials)))
+        some = series.head(100_000)
         part, x = self._latents(some)
         offset = self.settings_.time_offset
         now = self._references(some, None, x)
-        found = inference.modes(self.dynamics_, part, now, x, offset)
+        found = inference.modes(self.dynamics_, part, now, x, offset, "sequence")
         return inference.transition_matrix(found, part, self.dynamics_.n_modes, offset)
 
     def _remember(self) -> DCL:

@@ -60,7 +60,8 @@ def evaluate(
         dynamics = _post_hoc(post_hoc, model, series, x, t, seed)
     found: dict[str, Any] = dict.fromkeys(
         ("r2", "r2_train_map", "dyn_r2_1", "dyn_r2_1_control", "dyn_r2_10", "dyn_r2_10_control",
-         "dyn_r2_1_true_modes", "dyn_r2_10_true_modes", "mode_accuracy", "lds_error",
+         "dyn_r2_1_true_modes", "dyn_r2_10_true_modes", "mode_accuracy",
+         "mode_accuracy_sequence", "lds_error",
          "lds_error_post_hoc", "mcc")
     )  # fmt: skip
     found["r2"] = metrics.r2(latents, x)
@@ -76,8 +77,9 @@ def evaluate(
     switching = isinstance(dynamics, SwitchingLinear | Gated)
     if switching and truth.modes is not None and offset == 1:
         now = model._references(whole, None, x).astype(float) if asymmetric else x
-        inferred = inference.modes(dynamics, series, now, x, offset)
-        found["mode_accuracy"] = metrics.mode_accuracy(truth.modes[t], inferred[t])
+        for name, decode in (("mode_accuracy", "step"), ("mode_accuracy_sequence", "sequence")):
+            inferred = inference.modes(dynamics, series, now, x, offset, decode)
+            found[name] = metrics.mode_accuracy(truth.modes[t], inferred[t])
     # A driven truth without its control cannot be stepped.
     told = "control" not in truth.system or series.control is not None
     if truth.system and told and not asymmetric:

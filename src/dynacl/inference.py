@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from dynacl import decoding
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.dynamics import Gated, Linear, SwitchingLinear, follow
 from dynacl.encoders import references
@@ -41,20 +42,44 @@ def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Arr
     return x
 
 
-def modes(dynamics: nn.Module, series: TimeSeries, now: Array, x: Array, offset: int) -> Array:
-    """The mode of each step from the pair (t, t + Δ); −1 at a trial's end."""
+def modes(
+    dynamics: nn.Module,
+    series: TimeSeries,
+    now: Array,
+    x: Array,
+    offset: int,
+    decode: str = "step",
+) -> Array:
+    """The mode of each step, −1 at a trial's end.
+
+    decode: from the pair (t, t + Δ) alone ("step"), or the likeliest path through all of them
+    ("sequence"). A gated model reads its mode off the state at t.
+    """
     if not isinstance(dynamics, SwitchingLinear | Gated):
         raise InputError(
             f"dynamics: {type(dynamics).__name__} has no modes; wanted a switching or gated model"
         )
     found = np.full(len(x), -1, dtype=np.int64)
     t = series.steps(offset, allow_short=True)
+    along = decode == "sequence" and isinstance(dynamics, SwitchingLinear)
+    parts = []
     for i in range(0, len(t), ROWS):
         rows = t[i : i + ROWS]
         u = None if series.control is None else tensor(series.control[rows], dynamics)
         pair = tensor(now[rows], dynamics), tensor(x[rows + offset], dynamics)
-        found[rows] = dynamics.modes(*pair, u).cpu().numpy()
+        if along and isinstance(dynamics, SwitchingLinear):
+            parts.append(dynamics.errors(*pair, u).cpu().numpy())
+        else:
+            parts.append(dynamics.modes(*pair, u).cpu().numpy())
+    if parts:
+        each = np.concatenate(parts)
+        found[t] = decoding.decode(each, _stretches(t), x.shape[1]) if along else each
     return found
+
+
+def _stretches(t: Array) -> Array:
+    """Where runs of consecutive steps begin among the rows t, and their end."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(t) != 1) + 1, [len(t)]])
 
 
 def held_modes(

@@ -100,9 +100,13 @@ class SwitchingLinear(nn.Module):
         return driven(bank, self.control, None if u is None else u[:, None])
 
     @torch.no_grad()
+    def errors(self, x: Tensor, x_next: Tensor, u: Tensor | None = None) -> Tensor:
+        """Squared prediction error of every mode, (n, K)."""
+        return (self.bank(x, u) - x_next[:, None]).square().sum(-1)
+
     def modes(self, x: Tensor, x_next: Tensor, u: Tensor | None = None) -> Tensor:
         """The mode of each step, (n,): the hard argmin of the prediction error."""
-        return (self.bank(x, u) - x_next[:, None]).square().sum(-1).argmin(-1)
+        return self.errors(x, x_next, u).argmin(-1)
 
     def advance(self, x: Tensor, modes: Tensor, u: Tensor | None = None) -> Tensor:
         """One step in modes that are known; mode −1 is "not known yet": the mean over the bank."""

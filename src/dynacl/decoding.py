@@ -1,0 +1,124 @@
+"""Modes of a whole sequence: what all of its steps together say of each.
+
+One step says little about its mode where the encoder is a little off, but neighbouring steps mostly
+share theirs. So the modes are taken for a hidden Markov chain: a step's evidence is a Gaussian
+around each mode's prediction, and how modes follow each other is a matrix. The matrix and the width
+of the Gaussian are estimated by expectation-maximisation from the data that are decoded; nothing is
+told. The mode of a step is the likeliest one given the whole sequence.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from dynacl.data import Array
+
+ROUNDS = 20  # of expectation-maximisation, at most
+SETTLED = 1e-3  # the largest change of a transition probability that ends it
+WINDOW = 1024  # a longer stretch is decoded in windows side by side …
+OVERLAP = 128  # … with so many steps more at both ends, beyond which nothing is remembered
+AT_ONCE = 1 << 24  # numbers in memory
+TINY = np.finfo(float).tiny
+
+
+def decode(errors: Array, bounds: Array, degrees: int) -> Array:
+    """The mode of each row, (n,), from squared prediction errors (n, K) of d = `degrees` numbers.
+
+    bounds: the first row of each stretch of consecutive steps, and n.
+    """
+    n, K = errors.shape
+    chain = (_counted(errors.argmin(1), bounds, K) + np.eye(K)) / 2
+    variance = float(errors.min(1).mean()) / degrees
+    for _ in range(ROUNDS):
+        modes, counts, spread = smooth(errors, variance, chain, bounds)
+        variance = spread / (n * degrees)
+        before, chain = chain, _normalised(counts)
+        if np.abs(chain - before).max() < SETTLED:
+            break
+    return modes
+
+
+def smooth(
+    errors: Array, variance: float, chain: Array, bounds: Array
+) -> tuple[Array, Array, float]:
+    """The forward-backward algorithm: Σ over all paths of the modes through each stretch.
+
+    Gives the likeliest mode of each step, the expected number of moves from mode to mode (K, K),
+    and the expected squared error, summed. Many windows take their steps together; exact where a
+    stretch fits into one.
+    """
+    modes = np.empty(len(errors), dtype=np.int64)
+    counts, spread = np.zeros_like(chain), 0.0
+    windows = _windows(bounds)
+    length = int((windows[:, 3] - windows[:, 0]).max())
+    together = max(1, AT_ONCE // (length * len(chain)))
+    for i in range(0, len(windows), together):
+        more, wide = _smooth_windows(errors, variance, chain, windows[i : i + together], modes)
+        counts += more
+        spread += wide
+    return modes, counts, spread
+
+
+def _smooth_windows(
+    errors: Array, variance: float, chain: Array, windows: Array, modes: Array
+) -> tuple[Array, float]:
+    """Write the modes of the rows that these windows decide; counts and spread of these rows."""
+    first, start, end, last = windows.T[:, :, None]
+    t = first + np.arange((last - first).max())
+    inside, mine = t < last, (t >= start) & (t < end)
+    e = errors[np.minimum(t, last - 1)].swapaxes(0, 1).astype(float)  # (steps, windows, K)
+    evidence = np.exp((e.min(-1, keepdims=True) - e) / (2 * max(variance, TINY)))
+    evidence = np.where(inside.T[:, :, None], evidence, 1.0) + TINY
+    forward = np.empty_like(evidence)
+    now = np.ones_like(evidence[0])
+    for j in range(len(evidence)):  # p(mode now, all before)
+        now = (now @ chain if j else now) * evidence[j]
+        now /= now.sum(-1, keepdims=True)
+        forward[j] = now
+    counts, spread = np.zeros_like(chain), 0.0
+    after = np.ones_like(evidence[0])  # p(all after | mode now)
+    for j in range(len(evidence) - 1, -1, -1):
+        here = forward[j] * after
+        here /= here.sum(-1, keepdims=True)
+        own = mine[:, j]
+        modes[t[own, j]] = here[own].argmax(-1)
+        spread += float((here[own] * e[j][own]).sum())
+        if j:
+            reached = evidence[j] * after
+            ways = (forward[j - 1] @ chain * reached).sum(-1, keepdims=True)
+            own = own & (t[:, j] > first[:, 0])
+            counts += chain * (forward[j - 1][own].T @ (reached / ways)[own])
+            after = reached @ chain.T
+            after /= after.sum(-1, keepdims=True)
+    return counts, spread
+
+
+def _counted(modes: Array, bounds: Array, n_modes: int) -> Array:
+    """How often mode j follows mode i in a stretch."""
+    goes_on = np.ones(len(modes), dtype=bool)
+    goes_on[bounds[1:] - 1] = False
+    t = np.flatnonzero(goes_on)
+    counts = np.zeros((n_modes, n_modes))
+    np.add.at(counts, (modes[t], modes[t + 1]), 1)
+    return _normalised(counts)
+
+
+def _normalised(counts: Array) -> Array:
+    """Probabilities, as if staying had been seen once more and each move a tenth of a time."""
+    counts = counts + np.eye(len(counts)) + 0.1
+    chain: Array = counts / counts.sum(1, keepdims=True)
+    return chain
+
+
+def _windows(bounds: Array) -> Array:
+    """Of each window: where it begins, the rows [from, to) that it decides, and where it ends."""
+    starts = np.concatenate([np.arange(a, b, WINDOW) for a, b in pairwise(bounds)])
+    stretch = np.searchsorted(bounds, starts, side="right") - 1
+    first, last = bounds[stretch], bounds[stretch + 1]
+    ends = np.minimum(starts + WINDOW, last)
+    return np.stack(
+        [np.maximum(starts - OVERLAP, first), starts, ends, np.minimum(ends + OVERLAP, last)],
+        axis=1,
+    )
