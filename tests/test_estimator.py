@@ -93,12 +93,12 @@ def test_modes_are_the_argmin_over_the_bank(data, switching):
     x = switching.transform(data.observations[:40])
     W = switching.dynamics_.matrices.detach().numpy()
     errors = np.stack([((x[:-1] @ w.T - x[1:]) ** 2).sum(1) for w in W], axis=1)
-    np.testing.assert_array_equal(switching.modes(data.observations[:40]), errors.argmin(1))
+    np.testing.assert_array_equal(switching.modes(data.observations[:40], decode="step"), errors.argmin(1))
 
 
 def test_predict_holds_the_mode_of_the_step_before(data, switching):
     y = data.observations[:40]
-    x, modes = switching.transform(y), switching.modes(y)
+    x, modes = switching.transform(y), switching.modes(y, decode="step")
     W = switching.dynamics_.matrices.detach().numpy()
     expected = [W.mean(0) @ x[0]] + [W[modes[t - 1]] @ x[t] for t in range(1, 40)]
     np.testing.assert_allclose(switching.predict(y), expected, rtol=1e-4, atol=1e-5)

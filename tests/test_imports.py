@@ -10,7 +10,7 @@ import dynacl
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
     {"_version", "data", "progress", "settings"},
-    {"encoders", "dynamics", "objective", "optimizers", "metrics"},
+    {"encoders", "dynamics", "objective", "optimizers", "metrics", "decoding"},
     {"simulate"},
     {"training"},
     {"inference", "persistence", "recipe"},

@@ -235,7 +235,7 @@ def test_switching_dyn_r2_stays_in_trials_and_each_side_uses_its_own_modes(drive
         assert found[f"dyn_r2_{n}_control"] == pytest.approx(r2_score(now, target))
         wanted = r2_score(moved, there.predict(told))
         assert found[f"dyn_r2_{n}_true_modes"] == pytest.approx(wanted)
-    inferred = model.modes(series)
+    inferred = model.modes(series, decode="step")
     assert found["mode_accuracy"] == metrics.mode_accuracy(
         modes[modes >= 0], np.concatenate(inferred)
     )

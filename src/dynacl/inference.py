@@ -83,14 +83,22 @@ def _stretches(t: Array) -> Array:
 
 
 def held_modes(
-    dynamics: nn.Module, series: TimeSeries, now: Array, x: Array, offset: int
+    dynamics: nn.Module,
+    series: TimeSeries,
+    now: Array,
+    x: Array,
+    offset: int,
+    decode: str = "step",
 ) -> Array | None:
-    """The mode known at each step: that of the pair that ends there, −1 if none does."""
+    """The mode known at each step: that of the pair that ends there, −1 if none does.
+
+    From that pair alone, or by decoding, which is of the past only at a trial's last step.
+    """
     if not isinstance(dynamics, SwitchingLinear):
         return None
     held = np.full(len(x), -1, dtype=np.int64)
     t = series.steps(offset, allow_short=True)
-    held[t + offset] = modes(dynamics, series, now, x, offset)[t]
+    held[t + offset] = modes(dynamics, series, now, x, offset, decode)[t]
     return held
 
 
@@ -121,7 +129,7 @@ def rollout(
     Markov chain does, and the prediction is the mean over them.
     """
     last = series.bounds[1:] - 1
-    held = held_modes(run.dynamics, series, x, x, run.settings.time_offset)
+    held = held_modes(run.dynamics, series, x, x, run.settings.time_offset, "sequence")
     out = np.empty((len(last), steps, x.shape[1]), dtype=np.float32)
     with torch.inference_mode():
         state = states(run, series, x, last)
