@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynacl.cli import main
+from dynacl.cli import main, parser
 from dynacl.experiments import engines, verdicts
 from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import Outcome, run
 from dynacl.experiments.plan import Experiment, Row, configuration, name, paper_numbers, plan, size
 from dynacl.experiments.render import View, claims, table
-from dynacl.experiments.reproduce import count
+from dynacl.experiments.reproduce import _command, count
 from dynacl.experiments.runner import Store, expected, missing, sweep
 from dynacl.settings import PROTOCOLS
 
@@ -409,6 +409,30 @@ def test_status_counts_what_is_there(results, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert f"{tmp_path}: 1 fits done, 0 failed" in printed
     assert "table1           smoke  ours   1 done, 0 failed, 14 missing of 15" in printed
+
+
+def test_status_and_compute_see_fits_with_any_number_of_threads(tmp_path, capsys):
+    store = Store(tmp_path)
+    for threads, rows in ((1, ["lds/linear"]), (2, ["lds/linear", "lds/identity"])):
+        for fit in plan(TABLE1, scale="quick", only=rows, threads=threads):
+            store.put(fit.name, Outcome(record(fit, {"r2": 1.0})))  # of two seconds each
+    assert main(["reproduce", "--status", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "quick  ours   1 done, 0 failed, 14 missing of 15\n" in printed
+    assert "quick  ours   2 done, 0 failed, 13 missing of 15, 2 threads a fit\n" in printed
+    text, lines = EXPERIMENTS["compute"].summary(store)
+    found = next(line for line in lines if line["experiment"] == "table1")
+    assert found["done"] == 3
+    assert found["threads"] == [1, 2]
+    assert found["core_hours"] == pytest.approx((2 + 2 * 2 + 2 * 2) / 3600)
+    assert "| 3 | 1, 2 | 3 | 0.00 |" in text  # mean 10 / 3 core seconds
+
+
+def test_command_of_a_table_names_its_threads():
+    words = ["reproduce", "table1", "--only", "lds/*"]
+    assert _command(parser().parse_args(words)).endswith("--only 'lds/*'")
+    with_threads = _command(parser().parse_args([*words, "--threads", "2"]))
+    assert with_threads.endswith("--only 'lds/*' --threads 2")
 
 
 def test_list_names_every_table_and_figure(capsys):
