@@ -161,6 +161,17 @@ def test_paper_scale_has_the_paper_s_repeats():
     assert len(plan(EXPERIMENTS["lorenz"], scale="quick")) == 8
 
 
+def test_quick_grid_has_every_rank_and_both_mixings():
+    rows = EXPERIMENTS["noninjective"].rows
+    quick, paper = (
+        {(r.data["mixing"], r.data["rank"]) for r in rows(s)} for s in ("quick", "paper")
+    )
+    assert quick < paper
+    assert {rank for _, rank in quick} == {rank for _, rank in paper} == {1, 2, 3}
+    assert {mixing for mixing, _ in quick} == {mixing for mixing, _ in paper} == {"linear", "mlp"}
+    assert {r.name for r in rows("quick")} < {r.name for r in rows("paper")}
+
+
 # -- names and sizes ---------------------------------------------------------------------------
 
 
