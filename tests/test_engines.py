@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -15,14 +16,27 @@ from test_experiments import tiny
 
 
 @pytest.fixture(scope="module")
-def fits():
-    """Six fits, long enough for a worker to die in one."""
-    return tiny(("linear", "truth"), seeds=(0, 1, 2), max_iter=150)[1]
+def cluster():
+    """One worker, so that what waits there always waits behind a fit that kills it. The scheduler
+    gives a fit up after two deaths, not four: that is quicker."""
+    distributed = pytest.importorskip("distributed", reason="needs dynacl[cluster]")
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True,
+                                 dashboard_address=None) as made,
+    ):  # fmt: skip
+        yield made
 
 
-@pytest.fixture(scope="module")
-def alone(fits):
-    return {name(o.record["config"]): o for o in engines.local([f.config for f in fits])}
+def light(n=8, **changed):
+    """Fits that only sleep; changed: {"fit2": {...}} changes the configuration of that one."""
+    fit = tiny(("linear",))[1][0]
+    return [
+        replace(fit, seed=i, config=fit.config | {"seed": i} | changed.get(f"fit{i}", {}))
+        for i in range(n)
+    ]
 
 
 def and_then(engine, act):
@@ -39,79 +53,72 @@ def and_then(engine, act):
     return acting, came
 
 
-def same(store, fits, alone):
-    for fit in fits:
-        found, expected = store.get(fit.name), alone[fit.name]
-        assert found["metrics"]["r2"] == expected.record["metrics"]["r2"]
-        assert found["metrics"]["loss"] == expected.record["metrics"]["loss"]
-        arrays = store.arrays(fit.name)
-        assert all((arrays[k] == v).all() for k, v in expected.arrays.items())
-
-
-def test_local_processes_survive_a_killed_worker(monkeypatch):
+@pytest.fixture
+def lightly(monkeypatch):
     monkeypatch.setattr(engines, "run", light_work.work)
 
+
+def test_local_processes_survive_a_killed_worker(lightly):
     def kill():
         os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
 
     engine, came = and_then(partial(engines.local, jobs=2), kill)
-    configs = [{"threads": 1, "i": i} for i in range(8)]
+    configs = [f.config for f in light()]
     processes = {outcome.record["pid"] for outcome in engine(configs)}
     assert sorted(came) == sorted(map(name, configs))
     assert len(processes) > 2  # new ones after the death
     assert os.getpid() not in processes
 
 
-def test_dask_cluster_survives_a_killed_worker(fits, alone, tmp_path):
-    distributed = pytest.importorskip("distributed", reason="needs dynacl[cluster]")
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
-                                 dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):  # fmt: skip
+def test_dask_cluster_survives_a_killed_worker(lightly, cluster, tmp_path):
+    def kill():
+        os.kill(cluster.workers[0].pid, signal.SIGKILL)
 
-        def kill():
-            pid = next(iter(client.run(os.getpid).values()))
-            os.kill(pid, signal.SIGKILL)
-
-        engine, came = and_then(partial(engines.dask, scheduler=cluster.scheduler_address), kill)
-        store = Store(tmp_path)
-        sweep(missing(fits, store), store, engine)
+    engine, came = and_then(partial(engines.dask, scheduler=cluster.scheduler_address), kill)
+    fits, store = light(), Store(tmp_path)
+    sweep(missing(fits, store), store, engine)
     assert sorted(came) == sorted(f.name for f in fits)
-    assert sorted(p.stem for p in store.runs.glob("*.json")) == sorted(f.name for f in fits)
     assert {store.state(f.name) for f in fits} == {"done"}
-    same(store, fits, alone)
+    assert len({store.get(f.name)["pid"] for f in fits}) == 2  # a new one after the death
 
 
-def test_fit_whose_worker_always_dies_is_recorded_as_failed(fits, tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "ProcessPoolExecutor", Doomed)
+@pytest.mark.parametrize("kind", ["local", "dask"])
+def test_fit_that_kills_every_worker_fails_and_its_neighbours_do_not(
+    kind, lightly, tmp_path, request
+):
+    """One neighbour is under way whenever it strikes (local); all wait behind it (Dask)."""
+    if kind == "dask":
+        address = request.getfixturevalue("cluster").scheduler_address
+        engine = partial(engines.dask, scheduler=address)
+    else:
+        engine = partial(engines.local, jobs=2)
+    engine, came = and_then(engine, lambda: None)
+    fits = light(5, fit1={"kills": True, "sleep": 0.1}, fit0={"sleep": 0.6})
     store = Store(tmp_path)
-    sweep(fits[:2], store, partial(engines.local, jobs=2))
-    assert "died" in store.get(fits[0].name)["error"]
-    assert [store.state(f.name) for f in fits[:2]] == ["failed", "failed"]
+    sweep(missing(fits, store), store, engine)
+    assert sorted(came) == sorted(f.name for f in fits)
+    states = [store.state(f.name) for f in fits]
+    assert states == ["done", "failed", "done", "done", "done"]
+    assert "its worker process died" in store.get(fits[1].name)["error"]
+    assert missing(fits, store) == []
 
 
-class Doomed:
-    """A pool whose every process dies."""
-
-    def __init__(self, *_, **__):
-        pass
-
-    def submit(self, *_):
-        future = engines.Future()
-        future.set_exception(engines.BrokenProcessPool("killed"))
-        return future
-
-    def shutdown(self, **_):
-        pass
+def test_fit_gives_the_same_numbers_here_and_on_a_cluster(cluster):
+    configs = [f.config for f in tiny(("linear",), seeds=(1,), max_iter=50)[1]]
+    (here,) = engines.local(configs)
+    (there,) = engines.dask(configs, scheduler=cluster.scheduler_address)
+    for metric in ("r2", "loss"):
+        assert there.record["metrics"][metric] == here.record["metrics"][metric]
+    assert there.arrays.keys() == here.arrays.keys() != set()
+    assert all((there.arrays[k] == v).all() for k, v in here.arrays.items())
 
 
-def test_no_cluster_at_the_scheduler_is_bad_input(fits):
+def test_no_cluster_at_the_scheduler_is_bad_input():
     pytest.importorskip("distributed", reason="needs dynacl[cluster]")
     from dynacl.data import InputError
 
     with pytest.raises(InputError, match="no cluster at"):
-        list(engines.dask([fits[0].config], scheduler="nonsense://here"))
+        list(engines.dask([light(1)[0].config], scheduler="nonsense://here"))
 
 
 def test_environment_of_new_processes_has_one_thread_budget(monkeypatch):

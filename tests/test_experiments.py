@@ -4,22 +4,29 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, replace
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-from dynacl.cli import main
+from dynacl import recipe
+from dynacl.cli import main, parser
+from dynacl.data import TimeSeries
+from dynacl.encoders import Asymmetric
+from dynacl.estimator import DCL
 from dynacl.experiments import engines, verdicts
 from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import Outcome, run
 from dynacl.experiments.plan import Experiment, Row, configuration, name, paper_numbers, plan, size
 from dynacl.experiments.render import View, claims, table
-from dynacl.experiments.reproduce import count
+from dynacl.experiments.reproduce import _command, count
 from dynacl.experiments.runner import Store, expected, missing, sweep
-from dynacl.settings import PROTOCOLS
+from dynacl.settings import PROTOCOLS, tuples
+from dynacl.training import Run
 
 TABLE1 = EXPERIMENTS["table1"]
 
@@ -154,6 +161,17 @@ def test_paper_scale_has_the_paper_s_repeats():
     assert len(plan(EXPERIMENTS["lorenz"], scale="quick")) == 8
 
 
+def test_quick_grid_has_every_rank_and_both_mixings():
+    rows = EXPERIMENTS["noninjective"].rows
+    quick, paper = (
+        {(r.data["mixing"], r.data["rank"]) for r in rows(s)} for s in ("quick", "paper")
+    )
+    assert quick < paper
+    assert {rank for _, rank in quick} == {rank for _, rank in paper} == {1, 2, 3}
+    assert {mixing for mixing, _ in quick} == {mixing for mixing, _ in paper} == {"linear", "mlp"}
+    assert {r.name for r in rows("quick")} < {r.name for r in rows("paper")}
+
+
 # -- names and sizes ---------------------------------------------------------------------------
 
 
@@ -222,17 +240,74 @@ def test_sizes_are_cut_by_trials_first():
     assert size(500_000, 2, 200_000, "quick") == {"trials": 100_000, "steps": 2}
 
 
-def test_all_models_of_a_table_are_trained_alike():
-    for protocol in ("ours", "paper"):
-        for experiment in EXPERIMENTS.values():
-            if experiment.needs_data:
-                continue
-            kinds = {}
-            for fit in plan(experiment, scale="quick", protocol=protocol):
-                if "baseline" not in fit.row.model:
-                    key = json.dumps(fit.config["data"], sort_keys=True)
-                    kinds.setdefault(key, set()).add(json.dumps(fit.config["training"]))
-            assert all(len(k) == 1 for k in kinds.values())
+PAGE = Path(__file__).parent.parent / "docs" / "reproduction.md"
+
+
+def documented(protocol):
+    """Experiment → settings that differ between its models, as the documentation lists them."""
+    lines = re.findall(
+        r"^\| `(\w+)` \| (ours|both) \| .* \| (`.*`) \|$", PAGE.read_text(), flags=re.M
+    )
+    assert len(lines) == 8
+    found = {}
+    for setting, of, experiments in lines:
+        if of in (protocol, "both"):
+            for experiment in re.findall(r"`(\w+)`", experiments):
+                found.setdefault(experiment, set()).add(setting)
+    return found
+
+
+@cache
+def silence(trials, steps):
+    return TimeSeries.of(np.zeros((trials * steps, 1), np.float32), trial_length=steps)
+
+
+def resolved(fit):
+    """The settings that training gets, once the recipe has seen model and data."""
+    size = fit.config["data"]
+    trials, steps = (9, 900) if "sha256" in size else (size["trials"], size["steps"])
+    model = DCL(**tuples(fit.config["model"]), **fit.config["training"])
+    settings = recipe.settings(model, silence(trials, steps))
+    encoder = nn.Identity()
+    run = Run(Asymmetric(encoder, encoder) if model.asymmetric else encoder, encoder, settings,
+              torch.Generator())  # fmt: skip
+    return asdict(settings) | {"n_negatives": run.n_negatives}
+
+
+def models_by_data(experiment, protocol, folder):
+    groups = {}
+    for fit in plan(experiment, scale="quick", protocol=protocol, seeds=[0], data_dir=folder):
+        if "baseline" not in fit.row.model:
+            key = json.dumps(fit.config["data"], sort_keys=True)
+            groups.setdefault(key, []).append((fit, resolved(fit)))
+    return groups.values()
+
+
+@pytest.mark.parametrize("protocol", ["ours", "paper"])
+def test_models_of_a_table_are_trained_alike_but_for_what_is_documented(protocol, tmp_path):
+    (tmp_path / "x-VISp-800-x.npy").write_bytes(b"")
+    found = {}
+    for experiment in EXPERIMENTS.values():
+        for models in models_by_data(experiment, protocol, tmp_path):
+            for setting in models[0][1]:
+                if len({settings[setting] for _, settings in models}) > 1:
+                    found.setdefault(experiment.name, set()).add(setting)
+    assert found == documented(protocol)
+
+
+def test_steps_of_models_differ_by_no_more_than_documented(tmp_path):
+    (tmp_path / "x-VISp-800-x.npy").write_bytes(b"")
+    more = {}  # length of a trial: by which the baseline trains longer, at the same lags and offset
+    for experiment in EXPERIMENTS.values():
+        for models in models_by_data(experiment, "ours", tmp_path):
+            steps = {}
+            for _, s in models:
+                steps.setdefault((s["time_lags"], s["time_offset"]), []).append(s["max_iter"])
+            length = models[0][0].config["data"].get("steps", "allen")
+            worst = max(max(alike) / min(alike) - 1 for alike in steps.values())
+            more[length] = max(worst, more.get(length, 0))
+    large = {length: round(v, 2) for length, v in more.items() if v > 0.002}
+    assert large == {10: 0.15, 100: 0.01, "allen": 0.04}
 
 
 # -- results that survive ----------------------------------------------------------------------
@@ -336,8 +411,6 @@ def test_time_is_that_of_last_time_or_of_the_row_s_other_repeats(tmp_path):
 
 
 def test_number_of_threads_is_left_as_it_was():
-    import torch
-
     before = torch.get_num_threads()
     _, (fit, *_) = tiny(("identity",))
     run(fit.config | {"threads": before + 1})
@@ -411,6 +484,30 @@ def test_status_counts_what_is_there(results, tmp_path, capsys):
     assert "table1           smoke  ours   1 done, 0 failed, 14 missing of 15" in printed
 
 
+def test_status_and_compute_see_fits_with_any_number_of_threads(tmp_path, capsys):
+    store = Store(tmp_path)
+    for threads, rows in ((1, ["lds/linear"]), (2, ["lds/linear", "lds/identity"])):
+        for fit in plan(TABLE1, scale="quick", only=rows, threads=threads):
+            store.put(fit.name, Outcome(record(fit, {"r2": 1.0})))  # of two seconds each
+    assert main(["reproduce", "--status", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "quick  ours   1 done, 0 failed, 14 missing of 15\n" in printed
+    assert "quick  ours   2 done, 0 failed, 13 missing of 15, 2 threads a fit\n" in printed
+    text, lines = EXPERIMENTS["compute"].summary(store)
+    found = next(line for line in lines if line["experiment"] == "table1")
+    assert found["done"] == 3
+    assert found["threads"] == [1, 2]
+    assert found["core_hours"] == pytest.approx((2 + 2 * 2 + 2 * 2) / 3600)
+    assert "| 3 | 1, 2 | 3 | 0.00 |" in text  # mean 10 / 3 core seconds
+
+
+def test_command_of_a_table_names_its_threads():
+    words = ["reproduce", "table1", "--only", "lds/*"]
+    assert _command(parser().parse_args(words)).endswith("--only 'lds/*'")
+    with_threads = _command(parser().parse_args([*words, "--threads", "2"]))
+    assert with_threads.endswith("--only 'lds/*' --threads 2")
+
+
 def test_list_names_every_table_and_figure(capsys):
     assert main(["reproduce", "--list"]) == 0
     printed = capsys.readouterr().out
@@ -458,8 +555,7 @@ def test_recordings_are_shuffled_within_repeats(results):
 def test_experiment_of_the_documentation_runs(tmp_path, monkeypatch, capsys):
     from dynacl.simulate import systems
 
-    page = Path(__file__).parent.parent / "docs" / "reproduction.md"
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.S)
     system, experiment = (b for b in blocks if "spiral" in b)
     monkeypatch.setattr(systems, "PRESETS", dict(systems.PRESETS))
     exec(system, vars(systems) | {"PRESETS": systems.PRESETS})

@@ -6,15 +6,23 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from dynacl.experiments.plan import SCALES, TRAINING, Experiment, plan
+from dynacl.experiments.plan import SCALES, TRAINING, Experiment, name, plan
 
 
 def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
-    """Of each experiment: fits in the paper, in our full grid, done here, and their time."""
+    """Of each experiment: fits in the paper, in our full grid, done here, and their time.
+
+    Time is that of cores: seconds of a fit times its threads, so that runs with different numbers
+    of threads add up.
+    """
     from dynacl.experiments.catalogue import EXPERIMENTS
 
     paper = json.loads((files("dynacl.experiments") / "paper" / "compute.json").read_text())
-    done = {r["name"]: r["seconds"] for r in store.records() if r["state"] == "done"}
+    done: dict[str, list[tuple[int, float]]] = {}  # name with one thread: (threads, seconds)
+    for r in store.records():
+        if r["state"] == "done":
+            alike = done.setdefault(name(r["config"] | {"threads": 1}), [])
+            alike.append((r["config"]["threads"], r["seconds"]))
     lines = []
     for experiment in EXPERIMENTS.values():
         if (
@@ -24,20 +32,25 @@ def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
         full = {f.name for f in plan(experiment, scale="paper")}
         names = {f.name for scale in SCALES if scale != "smoke" for protocol in TRAINING
                  for f in plan(experiment, scale=scale, protocol=protocol)}  # fmt: skip
-        seconds = [done[n] for n in names if n in done]
+        runs = [run for n in names for run in done.get(n, ())]
+        seconds = [threads * seconds for threads, seconds in runs]
         lines.append({
             "experiment": experiment.name,
             "paper_fits": paper["fits"].get(experiment.name),
             "our_fits": len(full),
-            "done": len(seconds),
-            "mean_seconds": sum(seconds) / len(seconds) if seconds else None,
-            "hours": sum(seconds) / 3600,
+            "done": len(runs),
+            "threads": sorted({threads for threads, _ in runs}),
+            "mean_core_seconds": sum(seconds) / len(seconds) if seconds else None,
+            "core_hours": sum(seconds) / 3600,
         })  # fmt: skip
-    columns = ("", "fits in the paper", "in our full grid", "done here", "mean [s]", "total [h]")
+    columns = ("", "fits in the paper", "in our full grid", "done here", "threads of a fit",
+               "mean [core s]", "total [core h]")  # fmt: skip
     head = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
     body = [
         f"| {e['experiment']} | {e['paper_fits'] or '–'} | {e['our_fits']} | {e['done']} "
-        f"| {'–' if e['mean_seconds'] is None else round(e['mean_seconds'])} | {e['hours']:.2f} |"
+        f"| {', '.join(map(str, e['threads'])) or '–'} "
+        f"| {'–' if e['mean_core_seconds'] is None else round(e['mean_core_seconds'])} "
+        f"| {e['core_hours']:.2f} |"
         for e in lines
     ]
     low, high = paper["minutes_per_training"]
@@ -45,7 +58,8 @@ def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
         f"The paper: {sum(paper['fits'].values()):,} fits in {paper['gpu_days']} GPU days, {low}–"
         f"{high} minutes a training. It counts `lorenz` and `lorenz_modes` together: "
         f"{paper['fits']['lorenz + lorenz_modes']}. Experiments share fits: the same configuration "
-        "is fitted once. Here: quick and paper scale, both protocols; without smoke and `allen`."
+        "is fitted once. Here: quick and paper scale, both protocols; without smoke and `allen`. "
+        "Core seconds are the seconds of a fit times its threads."
     )
     return "\n".join([head, *body]) + "\n\n" + tail, lines
 

@@ -94,22 +94,47 @@ def dask(
 
 
 def on_client(client: Any, configs: Sequence[Config]) -> Iterator[Outcome]:
-    """Submit all; the key is the fit's name, so that a cluster never does one twice."""
-    from distributed import KilledWorker, as_completed
+    """Submit all; the key is the fit's name, so that a cluster never does one twice.
 
-    futures = {client.submit(run, c, key=f"dynacl-{name(c)}", pure=True): c for c in configs}
+    A scheduler suspects all that a dead worker held, also what only waited there. What it gives up
+    is tried once more, each alone, when all else is done: neighbours are innocent.
+    """
+    from distributed import as_completed
+
+    futures = {
+        # In this order: fits of the same data together, which a worker keeps.
+        client.submit(run, c, key=f"dynacl-{name(c)}", pure=True, priority=-i): c
+        for i, c in enumerate(configs)
+    }
+    suspects = []
     for future in as_completed(list(futures)):
-        try:
-            outcome = future.result()  # computed again if its worker died before it was fetched
-        except KilledWorker as error:
-            outcome = _died(futures[future], str(error))
-        except Exception as error:  # a fit's own errors are in its record: this is the cluster's
-            raise InputError(
-                f"--engine dask: the cluster cannot go on ({error!r}); is it up, and is this "
-                "dynacl installed on its workers? Results so far are kept"
-            ) from error
+        outcome = _fetch(future)
+        if isinstance(outcome, str):
+            suspects.append(futures[future])
+        else:
+            yield outcome
+    for config in suspects:
+        outcome = _fetch(client.submit(run, config, key=f"dynacl-{name(config)}-alone", pure=True))
+        yield _died(config, outcome) if isinstance(outcome, str) else outcome
+
+
+def _fetch(future: Any) -> Outcome | str:
+    """What a fit gave; or why not, where the scheduler gave it up because its workers died."""
+    from distributed import KilledWorker
+
+    try:
+        # Computed again if its worker died before it was fetched.
+        outcome: Outcome = future.result()
+    except KilledWorker as error:
+        return f"its worker process died each time, also when it ran alone: {error}"
+    except Exception as error:  # a fit's own errors are in its record: this is the cluster's
+        raise InputError(
+            f"--engine dask: the cluster cannot go on ({error!r}); is it up, and is this "
+            "dynacl installed on its workers? Results so far are kept"
+        ) from error
+    finally:
         future.release()
-        yield outcome
+    return outcome
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shlex
@@ -10,12 +11,11 @@ import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from dynacl.data import InputError
 from dynacl.experiments import engines
 from dynacl.experiments.catalogue import EXPERIMENTS
-from dynacl.experiments.plan import SCALES, TRAINING, Experiment, Fit, plan
+from dynacl.experiments.plan import SCALES, TRAINING, Experiment, Fit, name, plan
 from dynacl.experiments.render import View, render
 from dynacl.experiments.runner import Engine, Store, expected, missing, span, sweep
 
@@ -135,35 +135,42 @@ def _status(out: Path) -> int:
     print(
         f"{out}: {states['done']} fits done, {states['failed']} failed, {span(seconds)} of fitting"
     )
-    known = {r["name"]: r["state"] for r in found}
+    # The number of threads is part of a name: a table is of one number, and so is a line here.
+    known: dict[int, dict[str, str]] = {}  # threads: name with one thread: state
+    for r in found:
+        alike = known.setdefault(r["config"]["threads"], {})
+        alike[name(r["config"] | {"threads": 1})] = r["state"]
     for e in EXPERIMENTS.values():
-        for scale in SCALES:
-            for protocol in TRAINING:
-                _status_line(e, scale, protocol, known)
+        if e.needs_data:  # its names depend on files that are not here
+            continue
+        for scale, protocol in itertools.product(SCALES, TRAINING):
+            names = {f.name for f in plan(e, scale=scale, protocol=protocol)}
+            for threads, alike in sorted(known.items()):
+                _status_line(f"{e.name:<16} {scale:<6} {protocol:<6}", names, threads, alike)
     for record in found:
         if record["state"] == "failed":
             print(f"failed  {record['name'][:10]}  {record['error'].splitlines()[0]}")
     return 0
 
 
-def _status_line(e: Experiment, scale: str, protocol: str, known: dict[str, Any]) -> None:
-    if e.needs_data:  # its names depend on files that are not here
-        return
-    names = {f.name for f in plan(e, scale=scale, protocol=protocol)}
+def _status_line(what: str, names: set[str], threads: int, known: dict[str, str]) -> None:
     states = Counter(known.get(n, "missing") for n in names)
     if states["missing"] < len(names):
+        with_threads = "" if threads == 1 else f", {threads} threads a fit"
         print(
-            f"  {e.name:<16} {scale:<6} {protocol:<6} {states['done']} done, "
-            f"{states['failed']} failed, {states['missing']} missing of {len(names)}"
+            f"  {what} {states['done']} done, {states['failed']} failed, {states['missing']} "
+            f"missing of {len(names)}{with_threads}"
         )
 
 
 def _command(o: argparse.Namespace) -> str:
     words = ["dynacl", "reproduce", o.experiment, "--scale", o.scale, "--protocol", o.protocol]
-    for name in ("only", "seeds", "datasets"):
-        values = getattr(o, name) or []
-        if name == "only":
+    for option in ("only", "seeds", "datasets"):
+        values = getattr(o, option) or []
+        if option == "only":
             words += [w for value in values for w in ("--only", value)]
         elif values:
-            words += [f"--{name}", *map(str, values)]
+            words += [f"--{option}", *map(str, values)]
+    if o.threads != 1:
+        words += ["--threads", str(o.threads)]
     return shlex.join(words)
