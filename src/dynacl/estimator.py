@@ -160,7 +160,8 @@ class DCL(TransformerMixin, BaseEstimator):
             d = series.truth.latents.shape[1]
             if self.n_components != d:
                 raise InputError(
-                    f"n_components: got {self.n_components!r}; the true system has {d}"
+                    f"n_components: got {self.n_components!r}; the true system has {d}, and "
+                    'dynamics="truth" has as many'
                 )
             self.system_ = {k: v.tolist() for k, v in series.truth.system.items() if "." not in k}
         self.run_ = self._start(series)
