@@ -272,6 +272,56 @@ def test_control_matrix_is_recovered_up_to_the_affine_map(dynamics):
     np.testing.assert_allclose(moved, B[:, 0], atol=0.01)
 
 
+def driven(*angles, trials=100, steps=100):
+    """x' = A_k x + B u + ε in two dimensions, seen in six; modes last a hundred steps or so."""
+    rng = np.random.default_rng(0)
+    A = np.stack([rotation(2, np.array([angle])) for angle in angles])
+    B = np.array([[0.3], [0.15]])
+    u = rng.uniform(-1, 1, (trials, steps, 1))
+    x = np.zeros((trials, steps, 2))
+    x[:, 0] = rng.standard_normal((trials, 2))
+    k = rng.integers(len(A), size=trials)
+    for t in range(steps - 1):
+        k = np.where(rng.random(trials) < 0.01, rng.integers(len(A), size=trials), k)
+        moved = np.einsum("nij,nj->ni", A[k], x[:, t]) + u[:, t] @ B.T
+        x[:, t + 1] = moved + 0.05 * rng.standard_normal((trials, 2))
+    latents = x.reshape(-1, 2).astype(np.float32)
+    y = latents @ rng.standard_normal((2, 6)).astype(np.float32)
+    control = u.reshape(-1, 1).astype(np.float32)
+    return TimeSeries(y, np.arange(0, len(y) + 1, steps), control, Truth(latents)), B
+
+
+@pytest.mark.parametrize(
+    ("dynamics", "angles", "steps"),
+    [("mlp", (10,), 400), ("gated", (10,), 400), ("recurrent", (10,), 300),
+     ("switching", (30, -30), 600)],
+    ids=["mlp", "gated", "recurrent", "switching"],
+)  # fmt: skip
+def test_free_and_switching_dynamics_learn_what_the_control_does(dynamics, angles, steps):
+    data, B = driven(*angles)
+    torch.manual_seed(0)  # of the encoder: any map of full rank is right, and quick
+    model = small(
+        2, dynamics, n_modes=2, encoder=nn.Linear(6, 2), max_iter=steps, batch_size=256,
+        dynamics_learning_rate=0.05,
+    ).fit(data)  # fmt: skip
+    back, shift = metrics.affine(np.concatenate(model.transform(data)), data.truth.latents)
+    np.testing.assert_allclose(back @ model.dynamics_.control.detach().numpy(), B, atol=0.025)
+
+    now, ahead = 95, 5
+    y, u, x = (data.split(v) for v in (data.observations, data.control, data.truth.latents))
+    past = TimeSeries.of([v[:now] for v in y], [v[:now] for v in u])
+    true, future = np.stack([v[now:] for v in x]), [v[now - 1 : now - 1 + ahead] for v in u]
+
+    def error(control):
+        """Of the middle trial: a switch in the future, or a mode mistaken, is not the control's."""
+        found = np.stack(model.forecast(past, ahead, u=control)) @ back.T + shift
+        return np.median(np.square(found - true).mean((1, 2)))
+
+    right = error(future)
+    assert right < 0.3 * error([0 * v for v in future])
+    assert right < 0.2 * error(future[1:] + future[:1])  # the control of other trials
+
+
 # -- dynamics beyond linear --------------------------------------------------------------------
 
 
