@@ -1,5 +1,7 @@
 """Each variant of the method on small data with known truth: it fails when the variant is wrong."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
 from dynacl.data import Truth
 from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP, fit_post_hoc
 from dynacl.dynamics import Truth as Oracle
+from dynacl.encoders import whitening
 from dynacl.evaluation import equations
 from dynacl.inference import transition_matrix
 from dynacl.objective import Dot, Euclidean, info_nce, log_density, log_sum
@@ -233,6 +236,41 @@ def test_lags_recover_what_a_low_rank_mixing_hides(kind):
     r2 = {name: evaluate(m, data)["r2"] for name, m in (("blind", blind), ("seeing", seeing))}
     assert r2["seeing"] > 0.9
     assert r2["blind"] < r2["seeing"] - 0.15
+
+
+@pytest.mark.parametrize(("rank", "lags"), [(1, 9), (2, 6), (3, 4)])
+def test_enough_consecutive_lags_see_six_latents_behind_a_mixing_of_low_rank(rank, lags):
+    """Each lag shows `rank` numbers of the state: six take 6 / rank of them, and more help."""
+    data = simulate.lds(
+        rng=np.random.default_rng(1), d=6, angle=40, noise=0.01, trials=100, steps=60, rank=rank,
+        mixing="linear", observed=6,
+    )  # fmt: skip
+
+    def recovered(k, steps):
+        """Whitened windows and a linear map: they are wider than the state, so it must be found."""
+        windows = data.with_past(k - 1)[:, None] - np.arange(k)
+        scaling = whitening(data.observations, windows)
+        torch.manual_seed(0)
+        encoder = nn.Sequential(scaling, nn.Linear(scaling.n_outputs, 6))
+        model = small(
+            6, encoder=encoder, time_lags=range(k), max_iter=steps, batch_size=256,
+            dynamics_learning_rate=0.04,
+        ).fit(data)  # fmt: skip
+        return scaling.n_outputs, evaluate(model, data)["r2"]
+
+    width, r2 = recovered(lags, 600)
+    assert width == lags * rank > 6
+    assert r2 > 0.97
+    few = 6 // rank - 1
+    width, r2 = recovered(few, 50)
+    assert width == few * rank < 6
+    assert r2 < width / 6 + 0.05  # of six alike latents it can explain as many
+
+    with pytest.warns(UserWarning, match=f"span {few * rank} dimensions, fewer than the 6 latents"):
+        small(6, time_lags=range(few), max_iter=1).fit(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small(6, time_lags=range(lags), max_iter=1).fit(data)
 
 
 def test_a_model_with_lags_is_saved_whole(tmp_path):
