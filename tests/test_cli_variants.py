@@ -244,6 +244,25 @@ def test_value_of_the_wrong_kind_exits_with_code_2_and_names_its_flag(world, fla
     assert flags[1] in last
 
 
+def test_checkpoints_on_the_way_hold_unit_scale_and_change_nothing(world, monkeypatch):
+    fast = ("--similarity", "dot", "--max-iter", 8, "--dynamics-learning-rate", 0.3, "--seed", 0)
+    series, scales = TimeSeries.read(world / "lds.npz"), []
+
+    def keep(model, out, found):
+        _keep(model, out, found)
+        saved = DCL.load(out, device="cpu")
+        x = np.concatenate(saved.transform(series))
+        scales.append(np.linalg.norm(x @ saved.dynamics_.matrix.detach().numpy().T, axis=1).mean())
+
+    plain = fit(world, "plain", *fast, data="lds.npz")
+    monkeypatch.setattr("dynacl.cli.CHECKPOINT_SECONDS", -1)
+    monkeypatch.setattr("dynacl.cli._keep", keep)
+    often = fit(world, "often", *fast, data="lds.npz")
+    assert len(scales) > 8
+    np.testing.assert_allclose(scales, 1, rtol=1e-5)
+    assert torch.equal(plain.dynamics_.matrix, often.dynamics_.matrix)
+
+
 @pytest.fixture(scope="module")
 def stopped(world):
     """A run that was stopped at step 2 of 4, none of its settings a default."""

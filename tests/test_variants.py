@@ -16,6 +16,7 @@ from dynacl.encoders import whitening
 from dynacl.evaluation import equations
 from dynacl.inference import transition_matrix
 from dynacl.objective import Dot, Euclidean, info_nce, log_density, log_sum
+from dynacl.persistence import load_checkpoint, save_checkpoint
 from dynacl.simulate.systems import rotation
 
 
@@ -92,6 +93,53 @@ def test_asymmetric_encoders_are_two_and_transform_uses_the_second(sphere):
     assert np.abs(h1 - h2).max() > 1e-3
     with pytest.raises(InputError, match="asymmetric"):
         model.forecast(sphere, 3)
+
+
+def lengths(dynamics, x):
+    """The mean length of what each matrix predicts."""
+    bank = getattr(dynamics, "matrices", getattr(dynamics, "matrix", None))
+    matrices = bank.detach().numpy().reshape(-1, 3, 3)
+    return np.linalg.norm(np.einsum("kij,nj->nki", matrices, x), axis=2).mean(0)
+
+
+@pytest.mark.parametrize("dynamics", ["linear", "switching"])
+@pytest.mark.parametrize("how", ["callback", "ctrl-c"])
+def test_stopped_fit_on_the_sphere_has_unit_scale_and_goes_on_as_if_not_stopped(
+    rotating, tmp_path, dynamics, how
+):
+    # A rate at which the scale runs off within a few steps.
+    settings = {"similarity": "dot", "n_modes": 2, "max_iter": 20, "dynamics_learning_rate": 0.2}
+    whole, ran_off = tiny(3, dynamics, **settings).fit(rotating), []
+
+    def stop(run, _):
+        if run.step != 12:
+            return False
+        with torch.no_grad():
+            x = run.encoder(torch.from_numpy(rotating.observations)).numpy()
+        ran_off.append(lengths(run.dynamics, x))
+        if how == "ctrl-c":
+            raise KeyboardInterrupt
+        return True
+
+    broken = tiny(3, dynamics, **settings)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "training was interrupted")
+        broken.fit(rotating, callback=stop)
+    assert broken.n_iter_ == 12
+    assert np.abs(ran_off[0] - 1).max() > 0.1
+    broken.save(tmp_path)
+    save_checkpoint(broken.run_, tmp_path / "checkpoint")
+    loaded = DCL.load(tmp_path)
+    for model in (whole, broken, loaded):
+        x = np.concatenate(model.transform(rotating))
+        np.testing.assert_allclose(lengths(model.dynamics_, x), 1, rtol=1e-5)
+
+    load_checkpoint(loaded.run_, tmp_path / "checkpoint")
+    for model in (broken, loaded):
+        model.resume(rotating)
+        for part in ("encoder", "dynamics", "similarity"):
+            one, two = (getattr(m.run_, part).state_dict() for m in (whole, model))
+            assert all(torch.equal(one[k], two[k]) for k in one)
 
 
 # -- density correction ------------------------------------------------------------------------

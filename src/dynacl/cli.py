@@ -29,7 +29,7 @@ from dynacl.objective.density import KERNELS
 from dynacl.recipe import DYNAMICS, SIMILARITIES
 from dynacl.settings import PROTOCOLS
 from dynacl.simulate.systems import CONTROLS
-from dynacl.training import Record, Run, TrainingError
+from dynacl.training import Record, Run, TrainingError, go_on
 
 RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
 TABLES = (".npz", ".npy", ".csv")
@@ -376,9 +376,8 @@ def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> 
         nonlocal saved
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             saved = time.monotonic()
-            _keep(model._remember(), out, {"n_iter": run.step, "loss": record["loss"]})
-            run.encoder.train()
-            run.dynamics.train()
+            _keep(model._settle(series), out, {"n_iter": run.step, "loss": record["loss"]})
+            go_on(run)
 
     fit(series, callback=checkpoint)
 

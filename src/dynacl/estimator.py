@@ -413,8 +413,12 @@ class DCL(TransformerMixin, BaseEstimator):
             warnings.warn(
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3
             )
+        return self._settle(series)
+
+    def _settle(self, series: TimeSeries) -> DCL:
+        """What is read off a run that stands still, at its end or before."""
         self._remember()
-        if self.run_.step >= until and isinstance(self.run_.similarity, Dot):
+        if isinstance(self.run_.similarity, Dot):
             few = series.select(range(min(series.n_trials, 20)))
             inference.unit_scale(self.run_, self._latents(few)[1][:20_000])
         self.transitions_ = self._learn_transitions(series)
