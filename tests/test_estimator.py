@@ -267,7 +267,7 @@ def test_cross_validation_cuts_the_control_with_the_trials():
         # Trials of the same length, so that nothing but the scores can tell.
         wrong = cross_val_score(model, X, params={"u": u[1:4] + u[:1] + u[4:]}, cv=2)
     np.testing.assert_array_equal(right, by_hand)
-    assert wrong.mean() < right.mean() - 0.3  # bits
+    assert wrong.mean() < right.mean() - 0.5  # bits
 
 
 def test_device_auto_takes_what_is_there(linear):
