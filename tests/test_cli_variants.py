@@ -4,13 +4,16 @@ Data and fits are as small as can be; whether a variant is right is for test_var
 """
 
 import json
+import re
+import shutil
+import sys
 
 import numpy as np
 import pytest
 import torch
 
 from dynacl import DCL, TimeSeries, evaluate
-from dynacl.cli import main
+from dynacl.cli import _keep, main
 from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP
 from dynacl.encoders import Asymmetric, OnSphere
 from dynacl.objective import Dot, Euclidean
@@ -239,3 +242,83 @@ def test_value_of_the_wrong_kind_exits_with_code_2_and_names_its_flag(world, fla
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith(f"dynacl fit: error: argument {flags[0]}: ")
     assert flags[1] in last
+
+
+def test_checkpoints_on_the_way_hold_unit_scale_and_change_nothing(world, monkeypatch):
+    fast = ("--similarity", "dot", "--max-iter", 8, "--dynamics-learning-rate", 0.3, "--seed", 0)
+    series, scales = TimeSeries.read(world / "lds.npz"), []
+
+    def keep(model, out, found):
+        _keep(model, out, found)
+        saved = DCL.load(out, device="cpu")
+        x = np.concatenate(saved.transform(series))
+        scales.append(np.linalg.norm(x @ saved.dynamics_.matrix.detach().numpy().T, axis=1).mean())
+
+    plain = fit(world, "plain", *fast, data="lds.npz")
+    monkeypatch.setattr("dynacl.cli.CHECKPOINT_SECONDS", -1)
+    monkeypatch.setattr("dynacl.cli._keep", keep)
+    often = fit(world, "often", *fast, data="lds.npz")
+    assert len(scales) > 8
+    np.testing.assert_allclose(scales, 1, rtol=1e-5)
+    assert torch.equal(plain.dynamics_.matrix, often.dynamics_.matrix)
+
+
+@pytest.fixture(scope="module")
+def stopped(world):
+    """A run that was stopped at step 2 of 4, none of its settings a default."""
+    series = TimeSeries.read(world / "lds.npz")
+    model = DCL(
+        2, "gated", 2, degree=3, time_lags=(0, 1), similarity="dot", protocol="paper-lds",
+        batch_size=16, n_negatives=20, max_iter=4, time_offset=2, random_state=1, device="cpu",
+    ).fit(series, callback=lambda run, _: run.step == 2)  # fmt: skip
+    _keep(model, world / "stopped", {})
+    return world
+
+
+def resume(folder, *flags):
+    return main(["fit", str(folder / "lds.npz"), "--out", str(folder / "stopped"), "--quiet",
+                 "--device", "cpu", "--resume", *flags])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "has"),
+    [
+        ("--dynamics", "linear", "gated"), ("--components", "3", "2"), ("--modes", "5", "2"),
+        ("--degree", "2", "3"), ("--time-lags", "0", r"\(0, 1\)"), ("--time-offset", "1", "2"),
+        ("--similarity", "euclidean", "dot"), ("--protocol", "default", "paper-lds"),
+        ("--seed", "0", "1"), ("--n-negatives", "batch", "20"), ("--max-iter", "5", "4"),
+        ("--standardize", "on", "False"), ("--learning-rate", "0.03", "0.0003"),
+        ("--bandwidth", "1", "None"), ("--bias", None, "False"), ("--asymmetric", None, "False"),
+    ],
+    ids=lambda value: value if str(value).startswith("--") else "",
+)  # fmt: skip
+def test_resume_refuses_an_option_that_the_run_does_not_have(stopped, flag, value, has, capsys):
+    """Above all one that was typed at the parser's default."""
+    before = (stopped / "stopped" / "checkpoint").read_bytes()
+    capsys.readouterr()
+    assert resume(stopped, flag, *([] if value is None else [value])) == 2
+    said = capsys.readouterr().err
+    names = {"--components": "n-components", "--modes": "n-modes", "--seed": "random-state"}
+    named = names.get(flag, flag.removeprefix("--"))
+    assert re.search(rf"--{named}: got .*, but the run in .* has {has}; --resume keeps", said)
+    assert (stopped / "stopped" / "checkpoint").read_bytes() == before
+
+
+def test_resume_takes_the_options_that_the_run_has(stopped, tmp_path):
+    shutil.copytree(stopped / "stopped", tmp_path / "stopped")
+    shutil.copy(stopped / "lds.npz", tmp_path)
+    assert resume(
+        tmp_path, "--dynamics", "gated", "--components", "2", "--modes", "2", "--degree", "3",
+        "--time-lags", "0,1", "--similarity", "dot", "--protocol", "paper-lds", "--seed", "1",
+        "--batch-size", "16", "--n-negatives", "20", "--max-iter", "4", "--time-offset", "2",
+        "--standardize", "off", "--learning-rate", "3e-4",
+    ) == 0  # fmt: skip
+    assert DCL.load(tmp_path / "stopped").n_iter_ == 4
+
+
+def test_fit_without_options_is_a_model_with_the_defaults(world, monkeypatch):
+    asked = []
+    monkeypatch.setattr(DCL, "fit", lambda self, *_, **__: asked.append(self) or sys.exit(0))
+    with pytest.raises(SystemExit):
+        main(["fit", str(world / "lds.npz"), "--out", str(world / "none"), "--quiet"])
+    assert asked[0].get_params() == DCL(random_state=0).get_params()

@@ -5,8 +5,10 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 import torch
 from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -93,7 +95,9 @@ def test_modes_are_the_argmin_over_the_bank(data, switching):
     x = switching.transform(data.observations[:40])
     W = switching.dynamics_.matrices.detach().numpy()
     errors = np.stack([((x[:-1] @ w.T - x[1:]) ** 2).sum(1) for w in W], axis=1)
-    np.testing.assert_array_equal(switching.modes(data.observations[:40], decode="step"), errors.argmin(1))
+    np.testing.assert_array_equal(
+        switching.modes(data.observations[:40], decode="step"), errors.argmin(1)
+    )
 
 
 def test_predict_holds_the_mode_of_the_step_before(data, switching):
@@ -244,6 +248,28 @@ def test_control_input_reaches_fit_predict_forecast_and_score():
     assert not np.allclose(model.predict(y, u=u), model.predict(y, u=2 * u))
     assert model.forecast(y, 5, u=u[:5]).shape == (5, 3)
     assert np.isfinite(model.score(y, u=u))
+
+
+def test_cross_validation_cuts_the_control_with_the_trials():
+    rng = np.random.default_rng(0)
+    X, u = [], []
+    for steps in (60, 60, 60, 60, 80, 70):
+        drive = rng.uniform(-1, 1, (steps, 1)).astype(np.float32)
+        walk = np.cumsum(np.r_[np.zeros((1, 1)), drive[:-1]], 0) @ [[1.0, 0.5, -1.0]]
+        X.append((walk + 0.05 * rng.standard_normal((steps, 3))).astype(np.float32))
+        u.append(drive)
+    model = DCL(1, max_iter=100, batch_size=64, random_state=0)
+    by_hand = []
+    for train, test in KFold(2).split(X):
+        fitted = clone(model).fit([X[i] for i in train], u=[u[i] for i in train])
+        by_hand.append(fitted.score([X[i] for i in test], u=[u[i] for i in test]))
+    with sklearn.config_context(enable_metadata_routing=True):
+        model.set_fit_request(u=True).set_score_request(u=True)
+        right = cross_val_score(model, X, params={"u": u}, cv=2)
+        # Trials of the same length, so that nothing but the scores can tell.
+        wrong = cross_val_score(model, X, params={"u": u[1:4] + u[:1] + u[4:]}, cv=2)
+    np.testing.assert_array_equal(right, by_hand)
+    assert wrong.mean() < right.mean() - 0.5  # bits
 
 
 def test_device_auto_takes_what_is_there(linear):

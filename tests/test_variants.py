@@ -1,5 +1,7 @@
 """Each variant of the method on small data with known truth: it fails when the variant is wrong."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -10,9 +12,11 @@ from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
 from dynacl.data import Truth
 from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP, fit_post_hoc
 from dynacl.dynamics import Truth as Oracle
+from dynacl.encoders import whitening
 from dynacl.evaluation import equations
 from dynacl.inference import transition_matrix
 from dynacl.objective import Dot, Euclidean, info_nce, log_density, log_sum
+from dynacl.persistence import load_checkpoint, save_checkpoint
 from dynacl.simulate.systems import rotation
 
 
@@ -89,6 +93,53 @@ def test_asymmetric_encoders_are_two_and_transform_uses_the_second(sphere):
     assert np.abs(h1 - h2).max() > 1e-3
     with pytest.raises(InputError, match="asymmetric"):
         model.forecast(sphere, 3)
+
+
+def lengths(dynamics, x):
+    """The mean length of what each matrix predicts."""
+    bank = getattr(dynamics, "matrices", getattr(dynamics, "matrix", None))
+    matrices = bank.detach().numpy().reshape(-1, 3, 3)
+    return np.linalg.norm(np.einsum("kij,nj->nki", matrices, x), axis=2).mean(0)
+
+
+@pytest.mark.parametrize("dynamics", ["linear", "switching"])
+@pytest.mark.parametrize("how", ["callback", "ctrl-c"])
+def test_stopped_fit_on_the_sphere_has_unit_scale_and_goes_on_as_if_not_stopped(
+    rotating, tmp_path, dynamics, how
+):
+    # A rate at which the scale runs off within a few steps.
+    settings = {"similarity": "dot", "n_modes": 2, "max_iter": 20, "dynamics_learning_rate": 0.2}
+    whole, ran_off = tiny(3, dynamics, **settings).fit(rotating), []
+
+    def stop(run, _):
+        if run.step != 12:
+            return False
+        with torch.no_grad():
+            x = run.encoder(torch.from_numpy(rotating.observations)).numpy()
+        ran_off.append(lengths(run.dynamics, x))
+        if how == "ctrl-c":
+            raise KeyboardInterrupt
+        return True
+
+    broken = tiny(3, dynamics, **settings)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "training was interrupted")
+        broken.fit(rotating, callback=stop)
+    assert broken.n_iter_ == 12
+    assert np.abs(ran_off[0] - 1).max() > 0.1
+    broken.save(tmp_path)
+    save_checkpoint(broken.run_, tmp_path / "checkpoint")
+    loaded = DCL.load(tmp_path)
+    for model in (whole, broken, loaded):
+        x = np.concatenate(model.transform(rotating))
+        np.testing.assert_allclose(lengths(model.dynamics_, x), 1, rtol=1e-5)
+
+    load_checkpoint(loaded.run_, tmp_path / "checkpoint")
+    for model in (broken, loaded):
+        model.resume(rotating)
+        for part in ("encoder", "dynamics", "similarity"):
+            one, two = (getattr(m.run_, part).state_dict() for m in (whole, model))
+            assert all(torch.equal(one[k], two[k]) for k in one)
 
 
 # -- density correction ------------------------------------------------------------------------
@@ -235,6 +286,41 @@ def test_lags_recover_what_a_low_rank_mixing_hides(kind):
     assert r2["blind"] < r2["seeing"] - 0.15
 
 
+@pytest.mark.parametrize(("rank", "lags"), [(1, 9), (2, 6), (3, 4)])
+def test_enough_consecutive_lags_see_six_latents_behind_a_mixing_of_low_rank(rank, lags):
+    """Each lag shows `rank` numbers of the state: six take 6 / rank of them, and more help."""
+    data = simulate.lds(
+        rng=np.random.default_rng(1), d=6, angle=40, noise=0.01, trials=100, steps=60, rank=rank,
+        mixing="linear", observed=6,
+    )  # fmt: skip
+
+    def recovered(k, steps):
+        """Whitened windows and a linear map: they are wider than the state, so it must be found."""
+        windows = data.with_past(k - 1)[:, None] - np.arange(k)
+        scaling = whitening(data.observations, windows)
+        torch.manual_seed(0)
+        encoder = nn.Sequential(scaling, nn.Linear(scaling.n_outputs, 6))
+        model = small(
+            6, encoder=encoder, time_lags=range(k), max_iter=steps, batch_size=256,
+            dynamics_learning_rate=0.04,
+        ).fit(data)  # fmt: skip
+        return scaling.n_outputs, evaluate(model, data)["r2"]
+
+    width, r2 = recovered(lags, 600)
+    assert width == lags * rank > 6
+    assert r2 > 0.97
+    few = 6 // rank - 1
+    width, r2 = recovered(few, 50)
+    assert width == few * rank < 6
+    assert r2 < width / 6 + 0.05  # of six alike latents it can explain as many
+
+    with pytest.warns(UserWarning, match=f"span {few * rank} dimensions, fewer than the 6 latents"):
+        small(6, time_lags=range(few), max_iter=1).fit(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small(6, time_lags=range(lags), max_iter=1).fit(data)
+
+
 def test_a_model_with_lags_is_saved_whole(tmp_path):
     data = simulate.lds(rng=np.random.default_rng(1), trials=5, steps=60, observed=6)
     model = small(3, time_lags=(0, 3), max_iter=5, similarity="dot", asymmetric=True).fit(data)
@@ -270,6 +356,56 @@ def test_control_matrix_is_recovered_up_to_the_affine_map(dynamics):
     still = model.forecast(series, 5, u=np.zeros((5, 1), dtype=np.float32))
     moved = (np.stack(future) - np.stack(still))[:, 0].mean(0) @ back.T
     np.testing.assert_allclose(moved, B[:, 0], atol=0.01)
+
+
+def driven(*angles, trials=100, steps=100):
+    """x' = A_k x + B u + ε in two dimensions, seen in six; modes last a hundred steps or so."""
+    rng = np.random.default_rng(0)
+    A = np.stack([rotation(2, np.array([angle])) for angle in angles])
+    B = np.array([[0.3], [0.15]])
+    u = rng.uniform(-1, 1, (trials, steps, 1))
+    x = np.zeros((trials, steps, 2))
+    x[:, 0] = rng.standard_normal((trials, 2))
+    k = rng.integers(len(A), size=trials)
+    for t in range(steps - 1):
+        k = np.where(rng.random(trials) < 0.01, rng.integers(len(A), size=trials), k)
+        moved = np.einsum("nij,nj->ni", A[k], x[:, t]) + u[:, t] @ B.T
+        x[:, t + 1] = moved + 0.05 * rng.standard_normal((trials, 2))
+    latents = x.reshape(-1, 2).astype(np.float32)
+    y = latents @ rng.standard_normal((2, 6)).astype(np.float32)
+    control = u.reshape(-1, 1).astype(np.float32)
+    return TimeSeries(y, np.arange(0, len(y) + 1, steps), control, Truth(latents)), B
+
+
+@pytest.mark.parametrize(
+    ("dynamics", "angles", "steps"),
+    [("mlp", (10,), 400), ("gated", (10,), 400), ("recurrent", (10,), 300),
+     ("switching", (30, -30), 600)],
+    ids=["mlp", "gated", "recurrent", "switching"],
+)  # fmt: skip
+def test_free_and_switching_dynamics_learn_what_the_control_does(dynamics, angles, steps):
+    data, B = driven(*angles)
+    torch.manual_seed(0)  # of the encoder: any map of full rank is right, and quick
+    model = small(
+        2, dynamics, n_modes=2, encoder=nn.Linear(6, 2), max_iter=steps, batch_size=256,
+        dynamics_learning_rate=0.05,
+    ).fit(data)  # fmt: skip
+    back, shift = metrics.affine(np.concatenate(model.transform(data)), data.truth.latents)
+    np.testing.assert_allclose(back @ model.dynamics_.control.detach().numpy(), B, atol=0.02)
+
+    now, ahead = 95, 5
+    y, u, x = (data.split(v) for v in (data.observations, data.control, data.truth.latents))
+    past = TimeSeries.of([v[:now] for v in y], [v[:now] for v in u])
+    true, future = np.stack([v[now:] for v in x]), [v[now - 1 : now - 1 + ahead] for v in u]
+
+    def error(control):
+        """Of the middle trial: a switch in the future, or a mode mistaken, is not the control's."""
+        found = np.stack(model.forecast(past, ahead, u=control)) @ back.T + shift
+        return np.median(np.square(found - true).mean((1, 2)))
+
+    right = error(future)
+    assert right < 0.3 * error([0 * v for v in future])
+    assert right < 0.2 * error(future[1:] + future[:1])  # the control of other trials
 
 
 # -- dynamics beyond linear --------------------------------------------------------------------

@@ -29,7 +29,7 @@ from dynacl.objective.density import KERNELS
 from dynacl.recipe import DYNAMICS, SIMILARITIES
 from dynacl.settings import PROTOCOLS
 from dynacl.simulate.systems import CONTROLS
-from dynacl.training import Record, Run, TrainingError
+from dynacl.training import Record, Run, TrainingError, go_on
 
 RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
 TABLES = (".npz", ".npy", ".csv")
@@ -93,31 +93,7 @@ def run_fit(o: argparse.Namespace) -> int:
         _fit(model.resume, model, series, out)
     else:
         _new_folder(out, o.force)
-        model = DCL(
-            o.components,
-            o.dynamics,
-            o.modes,
-            bias=o.bias,
-            degree=o.degree,
-            lipschitz=o.lipschitz,
-            time_lags=o.time_lags,
-            similarity=o.similarity,
-            asymmetric=o.asymmetric,
-            density_correction=o.density_correction,
-            bandwidth=o.bandwidth,
-            n_support=o.n_support,
-            protocol=o.protocol,
-            batch_size=o.batch_size,
-            n_negatives=o.n_negatives,
-            max_iter=o.max_iter,
-            learning_rate=o.learning_rate,
-            dynamics_learning_rate=o.dynamics_learning_rate,
-            time_offset=o.time_offset,
-            standardize=None if o.standardize is None else o.standardize == "on",
-            random_state=o.seed,
-            device=o.device,
-            verbose=not o.quiet,
-        )
+        model = DCL(**({"random_state": 0} | _typed(o)), device=o.device, verbose=not o.quiet)
         _fit(model.fit, model, series, out)
     last = model.history_[-1] if model.history_ else {}
     found: dict[str, Any] = {
@@ -268,32 +244,35 @@ def parser() -> argparse.ArgumentParser:
             "dynacl fit slds.npz --dynamics switching --modes 5 --components 6 "
             "--out runs/slds")  # fmt: skip
     _data(p)
-    p.add_argument("--dynamics", choices=DYNAMICS, default="linear")
-    p.add_argument("--n-components", "--components", dest="components", type=int, default=3,
-                   help="latent dimensions (default: 3)")  # fmt: skip
-    p.add_argument("--n-modes", "--modes", dest="modes", type=int, default=5,
-                   help="of switching and gated dynamics (default: 5)")  # fmt: skip
-    p.add_argument("--bias", action="store_true", help="give the dynamics an offset")
-    p.add_argument("--degree", type=int, default=2, help="of polynomial dynamics (default: 2)")
-    p.add_argument("--lipschitz", type=float, help="bound on the slope of mlp dynamics' correction")
-    p.add_argument("--time-lags", type=_lags, default=(0,), metavar="0,1,2",
-                   help="steps back from now that the encoder sees together")  # fmt: skip
-    p.add_argument("--similarity", choices=SIMILARITIES, default="euclidean")
-    p.add_argument("--asymmetric", action="store_true", help="a second encoder for references")
-    p.add_argument("--density-correction", choices=KERNELS)
-    p.add_argument("--bandwidth", type=float, help="of the density estimate")
-    p.add_argument("--n-support", type=int, help="points that carry the density estimate")
-    p.add_argument("--protocol", choices=list(PROTOCOLS), default="default")
-    p.add_argument("--batch-size", type=int)
-    p.add_argument("--n-negatives", type=_negatives, help='a number, or "batch"')
-    p.add_argument("--max-iter", type=int, help="training steps")
-    p.add_argument("--learning-rate", type=float)
-    p.add_argument("--dynamics-learning-rate", type=float)
-    p.add_argument("--time-offset", type=int, default=1, help="steps to the positive (default: 1)")
-    p.add_argument("--standardize", choices=("on", "off"))
+    # Named as the parameters of DCL, and there only if typed: its defaults are the defaults.
+    option = p.add_argument_group("model", argument_default=argparse.SUPPRESS).add_argument
+    option("--dynamics", choices=DYNAMICS, help="(default: linear)")
+    option("--n-components", "--components", dest="n_components", type=int,
+           help="latent dimensions (default: 3)")  # fmt: skip
+    option("--n-modes", "--modes", dest="n_modes", type=int,
+           help="of switching and gated dynamics (default: 5)")  # fmt: skip
+    option("--bias", action="store_true", help="give the dynamics an offset")
+    option("--degree", type=int, help="of polynomial dynamics (default: 2)")
+    option("--lipschitz", type=float, help="bound on the slope of mlp dynamics' correction")
+    option("--time-lags", type=_lags, metavar="0,1,2",
+           help="steps back from now that the encoder sees together")  # fmt: skip
+    option("--similarity", choices=SIMILARITIES, help="(default: euclidean)")
+    option("--asymmetric", action="store_true", help="a second encoder for references")
+    option("--density-correction", choices=KERNELS)
+    option("--bandwidth", type=float, help="of the density estimate")
+    option("--n-support", type=int, help="points that carry the density estimate")
+    option("--protocol", choices=list(PROTOCOLS), help="(default: default)")
+    option("--batch-size", type=int)
+    option("--n-negatives", type=_negatives, help='a number, or "batch"')
+    option("--max-iter", type=int, help="training steps")
+    option("--learning-rate", type=float)
+    option("--dynamics-learning-rate", type=float)
+    option("--time-offset", type=int, help="steps to the positive (default: 1)")
+    option("--standardize", choices=("on", "off"))
+    option("--seed", "--random-state", dest="random_state", type=_seed, help="(default: 0)")
     p.add_argument("--out", required=True, metavar="FOLDER")
     p.add_argument("--resume", action="store_true", help="continue the run in --out")
-    _common(p, seed=True, force=True, quiet=True, as_json=True, device=True)
+    _common(p, force=True, quiet=True, as_json=True, device=True)
 
     p = add("evaluate", run_evaluate, "compare a fitted model with the truth in a file",
             "dynacl evaluate runs/slds slds.npz --json")  # fmt: skip
@@ -399,9 +378,8 @@ def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> 
         nonlocal saved
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             saved = time.monotonic()
-            _keep(model._remember(), out, {"n_iter": run.step, "loss": record["loss"]})
-            run.encoder.train()
-            run.dynamics.train()
+            _keep(model._settle(series), out, {"n_iter": run.step, "loss": record["loss"]})
+            go_on(run)
 
     fit(series, callback=checkpoint)
 
@@ -415,20 +393,26 @@ def _keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
     persistence.write(out / "history.jsonl", lines.encode())
 
 
+def _typed(o: argparse.Namespace) -> dict[str, Any]:
+    """The parameters of DCL that the user typed, those that equal a default among them."""
+    typed = {k: v for k, v in vars(o).items() if k in DCL().get_params() and k != "device"}
+    if "standardize" in typed:
+        typed["standardize"] = typed["standardize"] == "on"
+    return typed
+
+
 def _same_settings(o: argparse.Namespace, model: DCL, out: Path) -> None:
     """A resumed run has its settings; an option that says otherwise is an error, not ignored."""
-    names = {"components": "n_components", "modes": "n_modes", "seed": "random_state"}
-    same = ("dynamics", "bias", "degree", "lipschitz", "similarity", "asymmetric",
-            "density_correction", "bandwidth", "n_support", "protocol",
-            "batch_size", "n_negatives", "max_iter", "learning_rate", "dynamics_learning_rate",
-            "time_offset", "time_lags")  # fmt: skip
-    defaults = parser().parse_args(["fit", "-", "--out", "-"])
-    for option, parameter in (names | dict(zip(same, same, strict=True))).items():
-        given, has = getattr(o, option), getattr(model, parameter)
-        if given not in (getattr(defaults, option), has):
-            flag = option.replace("_", "-")
-            raise InputError(f"--{flag}: got {given}, but the run in {out} has {has}; --resume "
-                             "keeps the settings of a run")  # fmt: skip
+    settings = model.run_.settings
+    for name, given in _typed(o).items():
+        has = getattr(model, name)
+        if has is None:  # it was left to the protocol: what came of it
+            has = getattr(settings, name, None)
+        if name == "n_negatives" and has is None:
+            has = "batch"
+        if given != has:
+            raise InputError(f"--{name.replace('_', '-')}: got {given}, but the run in {out} has "
+                             f"{has}; --resume keeps the settings of a run")  # fmt: skip
 
 
 def _new_folder(out: Path, force: bool) -> None:

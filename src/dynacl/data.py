@@ -160,7 +160,7 @@ class TimeSeries:
         short = np.flatnonzero(self.lengths <= offset + past)
         if len(short) and not allow_short:
             i = int(short[0])
-            behind = f" and {past} steps back" if past else ""
+            behind = f" and {past} steps back (time_lags, recurrent dynamics)" if past else ""
             raise InputError(
                 f"X: trial {i} has {self.lengths[i]} sample{'s' if self.lengths[i] != 1 else ''}; "
                 f"time_offset={offset}{behind} needs at least {offset + past + 1} (n_samples = "

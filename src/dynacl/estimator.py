@@ -161,7 +161,8 @@ class DCL(TransformerMixin, BaseEstimator):
             d = series.truth.latents.shape[1]
             if self.n_components != d:
                 raise InputError(
-                    f"n_components: got {self.n_components!r}; the true system has {d}"
+                    f"n_components: got {self.n_components!r}; the true system has {d}, and "
+                    'dynamics="truth" has as many'
                 )
             self.system_ = {k: v.tolist() for k, v in series.truth.system.items() if "." not in k}
         self.run_ = self._start(series)
@@ -420,8 +421,12 @@ class DCL(TransformerMixin, BaseEstimator):
             warnings.warn(
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3
             )
+        return self._settle(series)
+
+    def _settle(self, series: TimeSeries) -> DCL:
+        """What is read off a run that stands still, at its end or before."""
         self._remember()
-        if self.run_.step >= until and isinstance(self.run_.similarity, Dot):
+        if isinstance(self.run_.similarity, Dot):
             inference.unit_scale(self.run_, self._latents(series.head(20_000))[1])
         self.transitions_ = self._learn_transitions(series)
         return self
@@ -430,7 +435,7 @@ class DCL(TransformerMixin, BaseEstimator):
         """How modes follow each other in the data, of which a part is enough."""
         if not isinstance(self.dynamics_, SwitchingLinear):
             return None
-        some = series.head(100_000)
+        some = series.head(max(20_000, 500_000 // self.dynamics_.n_modes))
         part, x = self._latents(some)
         offset = self.settings_.time_offset
         now = self._references(some, None, x)

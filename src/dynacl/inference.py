@@ -157,11 +157,16 @@ def advance(run: Run, state: Tensor, chosen: Tensor | None, u: Tensor | None) ->
 
 @torch.no_grad()
 def unit_scale(run: Run, x: Array) -> None:
-    """On the sphere only directions count, so a matrix is free in its scale: predictions get 1."""
+    """On the sphere only directions count, so a matrix is free in its scale: predictions get 1.
+
+    The optimisers remember steps in the old scale, so the run keeps it for when it goes on.
+    """
     bank = getattr(run.dynamics, "matrices", getattr(run.dynamics, "matrix", None))
     if not isinstance(bank, nn.Parameter):
         return
     if bank.requires_grad and isinstance(run.dynamics, Linear | SwitchingLinear):
+        now = {k: v.clone() for k, v in run.dynamics.state_dict().items()}
+        run.unscaled = run.unscaled or now
         matrices = bank.view(-1, *bank.shape[-2:])
         moved = tensor(x, run.dynamics) @ matrices.mT
         scale = moved.norm(dim=-1).mean(1)

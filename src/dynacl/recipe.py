@@ -100,7 +100,8 @@ def check(model: DCL) -> None:
         raise InputError("asymmetric: its references and positives live in different spaces; "
                          'wanted dynamics without a context, not "recurrent"')  # fmt: skip
     if on_sphere and int(model.n_components) < 2:
-        raise InputError("n_components: got 1; a sphere has at least 2 dimensions around it")
+        raise InputError('n_components: got 1; wanted at least 2 with similarity="dot", the '
+                         "dimensions around a circle")  # fmt: skip
 
 
 def time_lags(model: DCL) -> tuple[int, ...]:

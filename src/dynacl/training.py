@@ -54,6 +54,7 @@ class Run:
     history: list[Record] = field(default_factory=list)
     pending: list[Loss] = field(default_factory=list)  # losses since the last record
     interrupted: bool = False
+    unscaled: dict[str, Tensor] | None = None  # the dynamics' state, where inference scaled it
 
     def __post_init__(self) -> None:
         self.similarity = self.similarity or Euclidean(self.settings.temperature)
@@ -104,8 +105,7 @@ def train(
     every = max(1, settings.max_iter // 200)
     device = next((p.device for p in run.encoder.parameters()), torch.device("cpu"))
     data = rows(series, settings, run.context)
-    run.encoder.train()
-    run.dynamics.train()
+    go_on(run)
     run.interrupted = False
     started = time.perf_counter() - run.seconds
     with Progress(until, run.step, enabled=verbose) as bar, noted_interrupt() as interrupted:
@@ -136,6 +136,15 @@ def train(
     run.encoder.eval()
     run.dynamics.eval()
     return run
+
+
+def go_on(run: Run) -> None:
+    """The modules as training left them: in its mode and, on the sphere, in its scale."""
+    if run.unscaled is not None:
+        run.dynamics.load_state_dict(run.unscaled)
+        run.unscaled = None
+    run.encoder.train()
+    run.dynamics.train()
 
 
 @contextmanager

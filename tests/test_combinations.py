@@ -1,0 +1,267 @@
+"""The table "What combines with what" of docs/method.md, cell by cell: it is what the code does.
+
+The table is read, not copied: what it does not refuse is fitted, what it refuses must end in an
+InputError that names both parts, and a word that this file does not know is a failure.
+"""
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from dynacl import DCL, InputError, TimeSeries, evaluate, simulate
+from dynacl.encoders import MLP, Asymmetric, Whitening
+
+METHOD = Path(__file__).parents[1] / "docs" / "method.md"
+
+
+def table():
+    """{part: (what it is refused with, what else there is to know)}; a row may have many parts."""
+    text = METHOD.read_text().split("## What combines with what")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("|")]
+    found = {}
+    for parts, refused, note in rows[2:]:
+        for part in parts.split(", "):
+            found[plain(part)] = [plain(r) for r in refused.split("; ") if r.strip()], note
+    return found
+
+
+def plain(cell):
+    return cell.replace("`", "").strip().removeprefix("dynamics=")
+
+
+class Laplace(nn.Module):
+    def forward(self, q, k):
+        return -(q - k).abs().sum(-1)
+
+
+class Turn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.matrix = nn.Parameter(torch.eye(3))
+
+    def forward(self, x, x_next=None, u=None):
+        return x @ self.matrix.T
+
+
+NAMED = ("identity", "linear", "switching", "polynomial", "mlp", "gated", "recurrent", "truth")
+FIT = {f'"{name}"': {"dynamics": name} for name in NAMED} | {
+    "custom dynamics": {"dynamics": Turn()},
+    'similarity="dot"': {"similarity": "dot"},
+    "custom similarity": {"similarity": Laplace()},
+    "asymmetric=True": {"asymmetric": True},
+    'density_correction="euclidean"': {"density_correction": "euclidean"},
+    'density_correction="vmf"': {"density_correction": "vmf"},
+    "time_lags": {"time_lags": (0, 1, 3)},
+    "time_offset Δ > 1": {"time_offset": 2},
+    "control": {"control": True},
+    "custom encoder": {"encoder": MLP(6, 3)},
+    "paper protocols": {"protocol": "paper-slds", "n_negatives": 20},
+}
+USE = {
+    'forecast(modes="hold")': lambda m, X: m.forecast(X, 2, modes="hold"),
+    '"markov"': lambda m, X: m.forecast(X, 2, modes="markov"),
+    'forecast(modes="gated")': lambda m, X: m.forecast(X, 2, modes="gated"),
+    "modes": lambda m, X: m.modes(X),
+}
+TABLE = table()
+REFUSED = [{a, b} for a, (refused, _) in TABLE.items() for b in refused if b in FIT]
+
+
+def merged(*parts):
+    """The parameters of these parts together; None where they are two choices of one thing."""
+    found = {}
+    for part in parts:
+        if found.keys() & FIT[part].keys():
+            return None
+        found |= FIT[part]
+    if found.get("density_correction") == "vmf":  # it needs the sphere, so it brings it along
+        found.setdefault("similarity", "dot")
+    if "time_lags" in found and "encoder" in found:
+        found["encoder"] = MLP(3 * 6, 3)
+    return found
+
+
+PAIRS = [pair for pair in combinations(FIT, 2) if merged(*pair) is not None]
+DRIVEN = [(*pair, "control") for pair in PAIRS if "control" not in pair]
+
+
+@pytest.fixture(autouse=True)
+def _small_split(monkeypatch):
+    monkeypatch.setattr("dynacl.training.SPLIT_PAIRS", 200)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """A free, a driven and a switching system, three trials each."""
+    size = {"d": 3, "trials": 3, "steps": 30, "observed": 6, "layers": 1}
+    makers = {"free": simulate.lds, "driven": simulate.controlled, "switching": simulate.slds}
+    return {name: make(rng=np.random.default_rng(0), **size) for name, make in makers.items()}
+
+
+def fitted(X, n_components=3, **parameters):
+    small = {"max_iter": 5, "batch_size": 16, "n_modes": 2, "random_state": 0}
+    return DCL(n_components, **(small | parameters)).fit(X)
+
+
+def cut(series, steps):
+    """The first steps of each trial."""
+    rows = [x[:steps] for x in series.split(series.observations)]
+    return TimeSeries.of(rows)
+
+
+def name(part):
+    """How an error must name a part: "vmf" of density_correction="vmf", asymmetric of =True."""
+    return re.search(r'".+"|\w+', part.removeprefix("custom ")).group()
+
+
+def finite(values):
+    return bool(np.isfinite(np.concatenate(values)).all())
+
+
+def test_the_table_and_this_file_know_the_same_parts():
+    assert set(TABLE) == set(FIT) | set(USE)
+    mentioned = {r for refused, _ in TABLE.values() for r in refused}
+    assert mentioned - set(FIT) == set(CONDITIONS)
+    for pair in REFUSED:  # each says it of the other, so that one row is enough to read
+        assert REFUSED.count(pair) == 2 or pair == {"custom similarity", 'density_correction="vmf"'}
+
+
+@pytest.mark.parametrize("parts", [*PAIRS, *DRIVEN], ids=" + ".join)
+def test_parts_combine_or_are_refused_as_the_table_says(data, parts):
+    parameters = merged(*parts)
+    driven = parameters.pop("control", False)
+    X = data["driven" if driven else "free"]
+    refused = next((pair for pair in REFUSED if pair <= set(parts)), None)
+    if refused:
+        with pytest.raises(InputError) as error:
+            fitted(X, **parameters)
+        assert all(name(part) in str(error.value) for part in refused)
+        return
+    model = fitted(X, **parameters)
+    lost = max(parameters.get("time_lags", (0,)))
+    latents = model.transform(X)
+    assert [x.shape for x in latents] == [(30 - lost, 3)] * 3
+    assert finite(latents)
+    assert finite(model.predict(X))
+    assert np.isfinite(model.score(X))
+    notes = " ".join(TABLE[part][1] for part in parts)
+    assert (model.settings_.horizon == 1) == ("one-step contrast" in notes)
+    whitened = any(isinstance(part, Whitening) for part in model.encoder_.modules())
+    assert whitened == ("no whitening" not in notes)
+    if driven:
+        leaves_out = bool({'"identity"', "custom dynamics"} & set(parts))
+        assert (getattr(model.dynamics_, "control", None) is None) == leaves_out
+    u = np.ones((4, X.n_controls), np.float32) if driven else None
+    if "asymmetric=True" in parts:
+        with pytest.raises(InputError, match=r"asymmetric.*forecast"):
+            model.forecast(X, 4, u=u)
+    else:
+        ahead = model.forecast(X, 4, u=u)
+        assert [x.shape for x in ahead] == [(4, 3)] * 3
+        assert finite(ahead)
+
+
+def short(steps, **parameters):
+    """Refused with trials of this many steps; one more is enough."""
+
+    def attempt(data):
+        fitted(cut(data["free"], steps + 1), **parameters)
+        fitted(cut(data["free"], steps), **parameters)
+
+    return attempt
+
+
+# What a row is refused with that is no part itself: how to get there, and what the error names.
+CONDITIONS = {
+    "n_components=1": (
+        lambda data: fitted(data["free"], 1, similarity="dot"),
+        ("n_components", 'similarity="dot"'),
+    ),
+    "an encoder that is a pair": (
+        lambda data: fitted(data["free"], encoder=Asymmetric(MLP(6, 3), MLP(6, 3))),
+        ("encoder", "asymmetric=True"),
+    ),
+    "forecast": (
+        lambda data: fitted(data["free"], asymmetric=True).forecast(data["free"], 2),
+        ("asymmetric", "forecast"),
+    ),
+    'any similarity but "dot"': (
+        lambda data: fitted(data["free"], density_correction="vmf"),
+        ('"vmf"', 'similarity="dot"'),
+    ),
+    "trials of max(time_lags) + Δ steps or fewer": (
+        short(7, time_lags=(0, 5), time_offset=2),
+        ("trial 0 has 7", "time_offset=2", "time_lags"),
+    ),
+    "trials of Δ steps or fewer": (short(4, time_offset=4), ("trial 0 has 4", "time_offset=4")),
+    "trials of 9 Δ + max(time_lags) steps or fewer": (
+        short(21, dynamics="recurrent", time_lags=(0, 3), time_offset=2),
+        ("trial 0 has 21", "time_lags", "recurrent"),
+    ),
+    "a forecast without u": (
+        lambda data: fitted(data["driven"]).forecast(data["driven"], 2),
+        ("u: missing", "forecast", "control"),
+    ),
+    "data without a system": (
+        lambda data: fitted(data["free"].observations, dynamics="truth"),
+        ('"truth"', "system"),
+    ),
+    "n_components not that of the system": (
+        lambda data: fitted(data["free"], 2, dynamics="truth"),
+        ("n_components", "true system", '"truth"'),
+    ),
+    "dynamics other than switching (or its oracle)": (None, ()),
+    "dynamics other than gated": (None, ()),
+    "dynamics other than switching and gated": (None, ()),
+}
+
+
+@pytest.mark.parametrize("condition", [c for c, (attempt, _) in CONDITIONS.items() if attempt])
+def test_what_no_other_part_refuses_ends_in_an_error_that_names_it(data, condition):
+    attempt, named = CONDITIONS[condition]
+    with pytest.raises(InputError) as error:
+        attempt(data)
+    for word in named:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize("dynamics", [*NAMED, "custom dynamics", "oracle of a switching system"])
+def test_modes_and_forecasts_by_modes_are_for_the_dynamics_of_the_table(data, dynamics):
+    X = data["switching" if dynamics.startswith("oracle") else "free"]
+    kind = {"custom dynamics": Turn(), "oracle of a switching system": "truth"}.get(dynamics)
+    model = fitted(X, dynamics=kind or dynamics)
+    has_bank = dynamics in ("switching", "oracle of a switching system")
+    for part, use in USE.items():
+        (refused,), _ = TABLE[part]
+        others = refused.removeprefix("dynamics other than ")
+        fits = dynamics in others.split(" and ") or (has_bank and others.startswith("switching"))
+        if fits:
+            assert np.isfinite(np.concatenate(use(model, X))).all()
+        else:
+            with pytest.raises(InputError, match=type(model.dynamics_).__name__):
+                use(model, X)
+
+
+@pytest.mark.parametrize("part", ["asymmetric=True", "time_offset Δ > 1"])
+def test_evaluation_leaves_out_what_the_table_says(data, part):
+    said = {
+        "no dynR²": "dyn_r2_1",
+        "no LDS error": "lds_error",
+        "no mode accuracy": "mode_accuracy",
+    }
+    plainly = evaluate(fitted(data["free"]), data["free"])
+    plainly |= modes_of(fitted(data["switching"], dynamics="switching"), data)
+    found = evaluate(fitted(data["free"], **FIT[part]), data["free"])
+    found |= modes_of(fitted(data["switching"], dynamics="switching", **FIT[part]), data)
+    for words, name in said.items():
+        assert plainly[name] is not None
+        assert (found[name] is None) == (words in TABLE[part][1])
+
+
+def modes_of(model, data):
+    return {"mode_accuracy": evaluate(model, data["switching"])["mode_accuracy"]}
