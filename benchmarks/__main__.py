@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import growth, kernel, quality, step
+from benchmarks import growth, kernel, quality, step, uses
 from dynacl import __version__
 
 OUT = Path(__file__).with_name("results.json")
@@ -23,6 +23,7 @@ PARTS = {
     "kernel": kernel.measure,
     "step": step.measure,
     "quality": lambda: quality.measure(list(quality.CASES), [0, 1, 2]),
+    "uses": uses.measure,
     "growth": growth.measure,
 }
 

@@ -9,7 +9,7 @@ import dynacl
 
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
-    {"_version", "data", "progress", "settings"},
+    {"_version", "data", "memory", "progress", "settings"},
     {"encoders", "dynamics", "objective", "optimizers", "metrics", "decoding"},
     {"simulate"},
     {"training"},

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from dynacl.data import TimeSeries
 from dynacl.dynamics import SwitchingLinear, advance_in_training, fit_post_hoc
 from dynacl.encoders import Asymmetric
+from dynacl.memory import kept_memory
 from dynacl.objective import Euclidean, Loss, info_nce, log_density
 from dynacl.optimizers import SOAP
 from dynacl.progress import Progress
@@ -108,7 +109,11 @@ def train(
     go_on(run)
     run.interrupted = False
     started = time.perf_counter() - run.seconds
-    with Progress(until, run.step, enabled=verbose) as bar, noted_interrupt() as interrupted:
+    with (
+        Progress(until, run.step, enabled=verbose) as bar,
+        noted_interrupt() as interrupted,
+        kept_memory(),
+    ):
         try:
             while run.step < until and not interrupted:
                 set_rates(run)
