@@ -453,19 +453,19 @@ def test_lipschitz_bound_makes_the_network_invertible():
     torch.testing.assert_close(x, a)
 
 
-def lorenz(steps=60_000):
+def lorenz(steps):
     return simulate.lorenz(
         rng=np.random.default_rng(1), steps=steps, noise=0.02, observed=20, layers=2
     )
 
 
-def test_polynomial_finds_lorenz_and_beats_its_control():
-    data = lorenz()
-    model = small(3, "polynomial", max_iter=800).fit(data)
-    found = evaluate(model, data)
-    assert found["r2"] > 0.97
+def test_polynomial_finds_lorenz_where_linear_dynamics_do_not():
+    data = simulate.lorenz(rng=np.random.default_rng(1), steps=20_000, observed=10, layers=1)
+    model = small(3, "polynomial", max_iter=400).fit(data)
+    found, linear = evaluate(model, data), evaluate(small(3, max_iter=400).fit(data), data)
+    assert found["r2"] > 0.93 > linear["r2"] + 0.05
     assert found["dyn_r2_10"] > 0.9
-    assert found["dyn_r2_10"] > found["dyn_r2_10_control"] + 0.3
+    assert found["dyn_r2_10"] > found["dyn_r2_10_control"] + 0.2
     flow = equations(model, data)
     true = dict(zip(flow["monomials"], flow["true"][1], strict=True))
     assert true["x1·x3"] == pytest.approx(-1, rel=1e-3)

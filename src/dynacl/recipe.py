@@ -23,7 +23,7 @@ from dynacl.dynamics import (
     SwitchingLinear,
     Truth,
 )
-from dynacl.encoders import MLP, Asymmetric, OnSphere, Whitening
+from dynacl.encoders import MLP, Asymmetric, OnSphere, Whitening, whitening
 from dynacl.objective import Dot, Euclidean
 from dynacl.objective.density import KERNELS
 from dynacl.settings import PROTOCOLS, Settings, default_steps
@@ -139,9 +139,12 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
     past = max(found.time_lags)
     if model.protocol == "default":
         # Several steps only where the model says what they are, and trials have the room.
-        stepping = model.dynamics in ("linear", "switching", "truth")
+        stepping = model.dynamics in ("linear", "switching", "truth", "polynomial")
         stepping &= model.similarity != "dot" and not model.asymmetric
         room = max(1, (int(series.lengths.min()) - 1 - past) // found.time_offset)
+        if stepping and model.dynamics == "polynomial":
+            # Almost any redrawing of the state space looks polynomial over one small step.
+            found = replace(found, horizon=half_life(series, found.time_offset), one_step=0.0)
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
         if model.dynamics in FREE or tiles:
@@ -159,6 +162,19 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
     if found.n_negatives is None and found.batch_size == 1:
         raise InputError("batch_size: got 1; with the batch as negatives it needs at least 2")
     return found
+
+
+def half_life(series: TimeSeries, offset: int, most: int = 10) -> int:
+    """Steps after which whitened observations have lost half of their correlation, 1 to `most`."""
+    series = series.head(50_000)
+    with torch.inference_mode():
+        w = whitening(series.observations)(torch.from_numpy(series.observations)).numpy()
+    for h in range(1, most):
+        t = series.steps(h * offset, allow_short=True)
+        moved = np.square(w[t + h * offset] - w[t]).mean() if len(t) else np.inf
+        if moved >= w.var(0).mean():  # 2 (1 − correlation) times the variance
+            return h
+    return most
 
 
 def build(
