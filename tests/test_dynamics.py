@@ -139,3 +139,21 @@ def test_modes_by_one_product_are_those_of_least_error(scale, bias, controls):
         found = best_modes(model, x, x_next, u)
     chosen = errors.gather(1, found[:, None])[:, 0]
     torch.testing.assert_close(chosen, errors.amin(1), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_controls", [0, 2])
+@pytest.mark.parametrize("bias", [False, True])
+def test_several_steps_in_one_mode_are_single_steps_one_after_the_other(bias, n_controls):
+    generator = torch.Generator().manual_seed(0)
+    model = SwitchingLinear(3, 4, bias, n_controls, spread=0.3, generator=generator).double().eval()
+    for parameter in model.parameters():
+        parameter.data.add_(0.2 * torch.randn(parameter.shape, generator=generator))
+    x = torch.randn(50, 3, generator=generator).double()
+    k = torch.randint(4, (50,), generator=generator)
+    controls = [torch.randn(50, 2, generator=generator).double() if n_controls else None
+                for _ in range(5)]  # fmt: skip
+    state = x
+    for u in controls:
+        state = model.advance(state, k, u)
+    # The mode whose end is nearest to where mode k ends is k itself.
+    torch.testing.assert_close(model.rollout(x, state, controls), state)

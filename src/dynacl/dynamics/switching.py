@@ -66,11 +66,20 @@ class SwitchingLinear(nn.Module):
         return self.choose(self.bank(x, u), x_next)
 
     def rollout(self, x: Tensor, x_next: Tensor, controls: list[Tensor | None]) -> Tensor:
-        """Several steps in one mode, the one whose end is nearest to x_next."""
-        bank = self.bank(x, controls[0])
-        for u in controls[1:]:
-            bank = torch.einsum("nkj,kij->nki", bank, self.matrices)
-            bank = self._shifted(bank, u)
+        """Several steps in one mode, the one whose end is nearest to x_next.
+
+        Wⁿ x + Σ_i Wⁿ⁻¹⁻ⁱ (b + B u_i): powers of K small matrices instead of n times K predictions.
+        """
+        power = torch.eye(x.shape[-1]).to(self.matrices).expand_as(self.matrices)
+        pushed: Tensor | float = 0.0
+        for u in reversed(controls):
+            if self.bias is not None:
+                pushed = pushed + (power @ self.bias[..., None])[..., 0]
+            if self.control is not None:
+                Bu = driven(torch.zeros_like(x), self.control, u)
+                pushed = pushed + torch.einsum("kij,nj->nki", power, Bu)
+            power = power @ self.matrices
+        bank = (x @ power.flatten(0, 1).T).view(len(x), *power.shape[:2]) + pushed
         return self.choose(bank, x_next)
 
     def choose(self, bank: Tensor, x_next: Tensor) -> Tensor:
