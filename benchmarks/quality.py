@@ -16,6 +16,7 @@ import torch
 
 from benchmarks.step import plain_step
 from dynacl import DCL, TimeSeries, evaluate, metrics, simulate
+from dynacl.evaluation import equations
 
 # name: (simulator, DCL arguments, targets)
 CASES: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[str, float]]]] = {
@@ -41,6 +42,16 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[str, float]]]] = {
         {"n_components": 3, "dynamics": "switching", "n_modes": 200},
         {"seconds": ("<=", 300)},
     ),
+    "lorenz_polynomial": (
+        simulate.lorenz,
+        {"n_components": 3, "dynamics": "polynomial"},
+        {
+            "seconds": ("<=", 300),
+            "r2": (">=", 0.97),
+            "dyn_r2_10": (">=", 0.90),
+            "dyn_r2_10_gain": (">=", 0.3),  # above its control
+        },
+    ),
 }
 
 
@@ -55,7 +66,11 @@ def run(case: str, seed: int) -> dict[str, Any]:
         data, rng=np.random.default_rng(seed + 500), steps=min(len(data) // data.n_trials, 100_000)
     )
     row = {"what": f"{case}, seed {seed}", "seconds": seconds} | evaluate(model, data)
+    row["dyn_r2_10_gain"] = row["dyn_r2_10"] - row["dyn_r2_10_control"]
     row["fresh"] = evaluate(model, fresh)
+    if arguments["dynamics"] == "polynomial":
+        flow = equations(model, data)
+        row["equations"] = {"found": flow["recovered_text"], "true": flow["true_text"]}
     passed = {
         name: row[name] <= limit if sign == "<=" else row[name] >= limit
         for name, (sign, limit) in targets.items()
@@ -83,6 +98,8 @@ def show(row: dict[str, Any]) -> None:
     failed = [name for name, ok in row["passed"].items() if not ok]
     verdict = "passes" if not failed else f"MISSES {', '.join(failed)}"
     print(f"{row['what']:<16} {row['seconds']:6.1f} s  {numbers}  {verdict}", flush=True)
+    for side, lines in row.get("equations", {}).items():
+        print(f"  {side:<6}" + "\n        ".join(lines), flush=True)
 
 
 def curve(case: str, seed: int, seconds: float) -> dict[str, list[tuple[float, float]]]:
