@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from benchmarks.step import plain_step
 from dynacl import DCL, TimeSeries, evaluate, metrics, simulate
 from dynacl.evaluation import equations
 
+CURVES = Path(__file__).with_name("curves.json")
+COLORS = ("#d95f02", "#1b9e77", "#999999")
 # name: (simulator, DCL arguments, targets)
 CASES: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[str, float]]]] = {
     "slds": (
@@ -155,6 +158,22 @@ def plain_curve(
     return points
 
 
+def draw_curves(found: dict[str, Any], out: str = "docs/curves.png") -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5 * len(found), 3.6), layout="constrained")
+    panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
+    for panel, (case, curves) in zip(panels, found.items(), strict=True):
+        for (name, points), color in zip(curves.items(), COLORS, strict=True):
+            seconds, r2 = zip(*points, strict=True)
+            panel.plot(seconds, np.maximum(r2, 0), color=color, label=name)
+            print(f"{case}, {name}: R² {r2[-1]:.4f} after {seconds[-1]:.0f} s", flush=True)
+        panel.set(title=case.upper(), xlabel="seconds of training", ylim=(0, 1.02))
+    panels[0].set_ylabel("R²")
+    panels[0].legend(frameon=False)
+    figure.savefig(out, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES), help=", ".join(CASES))
@@ -162,7 +181,9 @@ def main() -> None:
     parser.add_argument("--curve", type=float, metavar="SECONDS")
     options = parser.parse_args()
     if options.curve:
-        print(json.dumps({c: curve(c, options.seeds[0], options.curve) for c in options.cases}))
+        found = {c: curve(c, options.seeds[0], options.curve) for c in options.cases}
+        CURVES.write_text(json.dumps(found) + "\n")
+        draw_curves(found)
     else:
         measure(options.cases, options.seeds)
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dynacl.data import InputError, TimeSeries
 from dynacl.dynamics import (
+    MANY_MODES,
     Gated,
     Identity,
     Linear,
@@ -35,7 +36,6 @@ DYNAMICS = (
     "identity", "linear", "switching", "polynomial", "mlp", "gated", "recurrent", "truth"
 )  # fmt: skip
 FREE = ("polynomial", "mlp", "gated", "recurrent")  # f beyond (switching) linear
-MANY_MODES = 30
 SIMILARITIES = ("euclidean", "dot")
 
 
@@ -153,7 +153,7 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         if tiles:
             # So many modes tile the space: a state visits each briefly, and their errors differ by
             # a ratio, not by a distance.
-            found = replace(found, horizon=1, switching_logits="relative")
+            found = replace(found, switching_logits="relative")
     pairs = len(series.steps(found.time_offset * found.horizon, past))
     if model.batch_size is None and model.protocol == "default":
         found = replace(found, batch_size=max(2, min(found.batch_size, pairs)))

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from dynacl.data import TimeSeries
-from dynacl.dynamics import SwitchingLinear, advance_in_training, fit_post_hoc
+from dynacl.dynamics import MANY_MODES, SwitchingLinear, advance_in_training, fit_post_hoc
 from dynacl.encoders import Asymmetric
 from dynacl.memory import kept_memory
 from dynacl.objective import Euclidean, Loss, info_nce, log_density
@@ -276,7 +276,9 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
     now, following = encode(run, data, t, t + run.settings.time_offset, device)
     drive = None if data.u is None else data.u[t]
     on_cpu = copy.deepcopy(run.dynamics).cpu()  # its least squares know no other place
-    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, generator=run.generator)
+    # Hundreds of modes tile the space: no start is better than another, and each takes long.
+    effort = {"restarts": 1, "rounds": 15} if on_cpu.n_modes > MANY_MODES else {}
+    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, generator=run.generator, **effort)
     run.dynamics.load_state_dict(on_cpu.state_dict())
 
 

@@ -10,10 +10,11 @@ from dynacl.dynamics.linear import Identity, Linear
 from dynacl.dynamics.nonlinear import Gated, Polynomial, Recurrent, ResidualMLP
 from dynacl.dynamics.post_hoc import fit_post_hoc
 from dynacl.dynamics.rollout import advance_in_training, follow
-from dynacl.dynamics.switching import SwitchingLinear
+from dynacl.dynamics.switching import MANY_MODES, SwitchingLinear
 from dynacl.dynamics.truth import Lorenz, Truth
 
 __all__ = [
+    "MANY_MODES",
     "Gated",
     "Identity",
     "Linear",

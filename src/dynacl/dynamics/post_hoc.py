@@ -21,12 +21,14 @@ def fit_post_hoc(
     u: Tensor | None = None,
     *,
     restarts: int = 4,
+    rounds: int = 200,
     generator: torch.Generator | None = None,
 ) -> nn.Module:
     """Fit dynamics to latents that are there already, by least squares: the paper's baseline.
 
     Linear and polynomial: closed form. Switching: alternate argmin and closed form until the modes
-    stand still, best of several starts. Anything else: Adam on the mean squared error.
+    stand still or for so many rounds, best of several starts. Anything else: Adam on the mean
+    squared error.
     """
     u = None if getattr(model, "control", None) is None else u
     with torch.no_grad():
@@ -38,7 +40,7 @@ def fit_post_hoc(
         if isinstance(model, Polynomial):
             return _fit_polynomial(model, x, x_next, u)
         if isinstance(model, SwitchingLinear):
-            return _fit_switching(model, x, x_next, u, restarts, generator)
+            return _fit_switching(model, x, x_next, u, restarts, rounds, generator)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(500):
         rows = torch.randint(len(x), (min(len(x), 4096),), generator=generator)
@@ -70,6 +72,7 @@ def _fit_switching(
     x_next: Tensor,
     u: Tensor | None,
     restarts: int,
+    rounds: int,
     generator: torch.Generator | None,
 ) -> SwitchingLinear:
     sample = torch.randperm(len(x), generator=generator)[:100_000]
@@ -87,7 +90,7 @@ def _fit_switching(
         noise = torch.randn(model.matrices.shape, generator=generator, dtype=x.dtype)
         model.matrices.add_(spread * noise / d**0.5)
         before = None
-        for _ in range(200):
+        for _ in range(rounds):
             modes = best_modes(model, x, x_next, u)
             if before is not None and torch.equal(modes, before):
                 break

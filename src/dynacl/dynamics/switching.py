@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from dynacl.dynamics.linear import driven
 
+MANY_MODES = 30  # more of them tile the space, and a state visits each only briefly
 LOGITS = ("reciprocal", "mean", "relative")
 
 
