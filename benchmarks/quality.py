@@ -111,7 +111,7 @@ def curve(case: str, seed: int, seconds: float) -> dict[str, list[tuple[float, f
     simulator, arguments, _ = CASES[case]
     data = simulator(rng=np.random.default_rng(seed))
     part = data.select(range(100)) if data.n_trials > 100 else data
-    paper = f"paper-{case}"
+    paper = f"paper-{case.split('_')[0]}"
 
     def judge(encoder: torch.nn.Module) -> float:
         with torch.inference_mode():
@@ -181,8 +181,10 @@ def main() -> None:
     parser.add_argument("--curve", type=float, metavar="SECONDS")
     options = parser.parse_args()
     if options.curve:
-        found = {c: curve(c, options.seeds[0], options.curve) for c in options.cases}
-        CURVES.write_text(json.dumps(found) + "\n")
+        found = {}
+        for case in options.cases:
+            found[case] = curve(case, options.seeds[0], options.curve)
+            CURVES.write_text(json.dumps(found) + "\n")
         draw_curves(found)
     else:
         measure(options.cases, options.seeds)

@@ -278,3 +278,15 @@ def test_a_file_with_flipped_bytes_is_refused(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match="cannot be read"):
         TimeSeries.read(path)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kept"),
+    [([10, 100], [10, 40]), ([100], [50]), ([20, 20, 20], [20, 20]), ([10, 10], [10, 10])],
+)
+def test_head_takes_what_fits_and_no_cut_shorter_than_a_trial(lengths, kept):
+    rows = np.arange(2.0 * sum(lengths)).reshape(-1, 2)
+    series = TimeSeries.of(np.split(rows, np.cumsum(lengths)[:-1]))
+    head = series.head(50)
+    assert head.lengths.tolist() == kept
+    np.testing.assert_array_equal(head.observations, series.observations[: sum(kept)])

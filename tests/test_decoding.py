@@ -84,3 +84,11 @@ def test_modes_along_the_sequence_are_better_than_step_by_step():
     assert accuracy("sequence") > accuracy("step") + 0.01
     with pytest.raises(InputError, match="decode: got 'viterbi'; wanted one of sequence, step"):
         model.modes(data, decode="viterbi")
+
+
+def test_many_sharp_modes_are_decoded_exactly():
+    """Evidence far below the smallest number must neither vanish nor turn to NaN."""
+    rng = np.random.default_rng(0)
+    modes = np.repeat(rng.integers(60, size=40), 25)
+    errors = np.where(modes[:, None] == np.arange(60), 1.0, 1e9) * rng.uniform(1, 2, (1000, 60))
+    assert (decoding.decode(errors, np.array([0, 400, 1000]), 3) == modes).all()

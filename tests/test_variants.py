@@ -473,6 +473,18 @@ def test_polynomial_finds_lorenz_where_linear_dynamics_do_not():
     assert flow["true_text"][0] == "x1' = -10 x1 +10 x2"
 
 
+def test_horizon_of_a_polynomial_follows_the_data_and_not_its_noise():
+    clean = lorenz(5000)
+    y = clean.observations
+    noisy = y + 0.01 * y.std(0) * normal(*y.shape, dtype=torch.float32).numpy()
+    short = TimeSeries.of([y[:30], y[30:]])  # the first trial says little
+    for series in (clean, TimeSeries.of(noisy), short):
+        assert small(3, "polynomial", max_iter=1).fit(series).settings_.horizon == 10
+    turned = TimeSeries.of(y[::40])
+    assert small(3, "polynomial", max_iter=1).fit(turned).settings_.horizon == 1
+    assert small(3, "polynomial", degree=3, max_iter=1).fit(clean).settings_.horizon == 1
+
+
 def test_equations_are_exact_for_an_exact_model():
     """Latents in other coordinates and a quadratic map fitted to them: the truth comes back."""
     data = lorenz(5000)

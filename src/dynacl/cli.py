@@ -377,9 +377,9 @@ def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> 
     def checkpoint(run: Run, record: Record) -> None:
         nonlocal saved
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
-            saved = time.monotonic()
             _keep(model._settle(series), out, {"n_iter": run.step, "loss": record["loss"]})
             go_on(run)
+            saved = time.monotonic()
 
     fit(series, callback=checkpoint)
 

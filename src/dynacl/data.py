@@ -200,11 +200,10 @@ class TimeSeries:
         return self._rows(rows, [int(self.lengths[i]) for i in trials])
 
     def head(self, rows: int) -> TimeSeries:
-        """The first trials, as many as fit into so many rows, or as much as fits of the first."""
-        whole = int(np.searchsorted(self.bounds, rows, side="right")) - 1
-        if whole == 0:
-            return self._rows(np.arange(rows), [rows])
-        return self._rows(np.arange(self.bounds[whole]), self.lengths[:whole].tolist())
+        """The first so many rows. A trial that is cut shorter than all trials are is left out."""
+        kept = np.diff(np.minimum(self.bounds, rows))
+        kept = kept[: max(1, int((kept >= self.lengths.min()).sum()))]
+        return self._rows(np.arange(kept.sum()), kept.tolist())
 
     def _rows(self, rows: Ints, lengths: list[int]) -> TimeSeries:
         truth = self.truth and Truth(

@@ -20,6 +20,7 @@ SETTLED = 1e-3  # the largest change of a transition probability that ends it
 WINDOW = 1024  # a longer stretch is decoded in windows side by side …
 OVERLAP = 128  # … with so many steps more at both ends, beyond which nothing is remembered
 AT_ONCE = 1 << 24  # numbers in memory
+FLOOR = 1e-100  # of evidence: small, and its products with probabilities are still normal numbers
 TINY = np.finfo(float).tiny
 
 
@@ -69,8 +70,9 @@ def _smooth_windows(
     t = first + np.arange((last - first).max())
     inside, mine = t < last, (t >= start) & (t < end)
     e = errors[np.minimum(t, last - 1)].swapaxes(0, 1).astype(float)  # (steps, windows, K)
-    evidence = np.exp((e.min(-1, keepdims=True) - e) / (2 * max(variance, TINY)))
-    evidence = np.where(inside.T[:, :, None], evidence, 1.0) + TINY
+    with np.errstate(over="ignore"):
+        evidence = np.exp((e.min(-1, keepdims=True) - e) / (2 * max(variance, TINY)))
+    evidence = np.where(inside.T[:, :, None], evidence, 1.0) + FLOOR
     forward = np.empty_like(evidence)
     now = np.ones_like(evidence[0])
     for j in range(len(evidence)):  # p(mode now, all before)

@@ -204,8 +204,9 @@ class DCL(TransformerMixin, BaseEstimator):
     def modes(self, X: Any, *, u: Any = None, decode: str = "sequence") -> Any:
         """The mode of each step, T_i − Δ a trial: it takes x_{t+Δ} to tell the mode of step t.
 
-        decode: "sequence" gives the likeliest path of modes through a trial, where how modes follow
-        each other is counted in X; "step" looks at each step alone, as the paper does.
+        decode: "sequence" gives the likeliest mode of each step given its whole trial; how modes
+        follow each other is estimated from all of X. "step" looks at each step alone, as the paper
+        does.
         """
         check_is_fitted(self, "encoder_")
         if decode not in DECODERS:

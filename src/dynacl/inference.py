@@ -52,8 +52,8 @@ def modes(
 ) -> Array:
     """The mode of each step, −1 at a trial's end.
 
-    decode: from the pair (t, t + Δ) alone ("step"), or the likeliest path through all of them
-    ("sequence"). A gated model reads its mode off the state at t.
+    decode: from the pair (t, t + Δ) alone ("step"), or the likeliest given all pairs ("sequence"),
+    which holds an error for each pair and mode. A gated model reads its mode off the state at t.
     """
     if not isinstance(dynamics, SwitchingLinear | Gated):
         raise InputError(
@@ -62,18 +62,17 @@ def modes(
     found = np.full(len(x), -1, dtype=np.int64)
     t = series.steps(offset, allow_short=True)
     along = decode == "sequence" and isinstance(dynamics, SwitchingLinear)
-    parts = []
+    errors = np.empty((len(t), dynamics.n_modes), dtype=np.float32) if along else None
     for i in range(0, len(t), ROWS):
         rows = t[i : i + ROWS]
         u = None if series.control is None else tensor(series.control[rows], dynamics)
         pair = tensor(now[rows], dynamics), tensor(x[rows + offset], dynamics)
-        if along and isinstance(dynamics, SwitchingLinear):
-            parts.append(dynamics.errors(*pair, u).cpu().numpy())
+        if errors is not None and isinstance(dynamics, SwitchingLinear):
+            errors[i : i + ROWS] = dynamics.errors(*pair, u).cpu().numpy()
         else:
-            parts.append(dynamics.modes(*pair, u).cpu().numpy())
-    if parts:
-        each = np.concatenate(parts)
-        found[t] = decoding.decode(each, _stretches(t), x.shape[1]) if along else each
+            found[rows] = dynamics.modes(*pair, u).cpu().numpy()
+    if errors is not None and len(t):
+        found[t] = decoding.decode(errors, _stretches(t), x.shape[1])
     return found
 
 

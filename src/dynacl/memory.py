@@ -2,7 +2,8 @@
 
 A step with 65,536 negatives frees and wants a few arrays of 50 MB each. glibc returns such arrays
 to the system at once, and each page of the next one costs a fault and is cleared: a quarter of the
-step's time (docs/log.md). Elsewhere than on glibc this does nothing.
+step's time (docs/log.md). Elsewhere than on glibc this does nothing, and before its version 2.35
+little.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 USUAL = {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 64 << 20}  # where glibc's own growth ends
-KEEPING = {M_MMAP_THRESHOLD: 1 << 30, M_TRIM_THRESHOLD: (1 << 31) - 1}
+ALWAYS = 1 << 30
 
 
 @contextmanager
@@ -24,8 +25,9 @@ def kept_memory() -> Iterator[None]:
     if libc is None:
         yield
         return
-    for option, value in KEEPING.items():
-        libc.mallopt(option, value)
+    if not libc.mallopt(M_MMAP_THRESHOLD, ALWAYS):  # glibc before 2.35 has a limit
+        libc.mallopt(M_MMAP_THRESHOLD, USUAL[M_MMAP_THRESHOLD])
+    libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
     try:
         yield
     finally:

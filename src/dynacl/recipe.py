@@ -24,7 +24,7 @@ from dynacl.dynamics import (
     SwitchingLinear,
     Truth,
 )
-from dynacl.encoders import MLP, Asymmetric, OnSphere, Whitening, whitening
+from dynacl.encoders import MLP, Asymmetric, OnSphere, Whitening
 from dynacl.objective import Dot, Euclidean
 from dynacl.objective.density import KERNELS
 from dynacl.settings import PROTOCOLS, Settings, default_steps
@@ -143,8 +143,10 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         stepping &= model.similarity != "dot" and not model.asymmetric
         room = max(1, (int(series.lengths.min()) - 1 - past) // found.time_offset)
         if stepping and model.dynamics == "polynomial":
-            # Almost any redrawing of the state space looks polynomial over one small step.
-            found = replace(found, horizon=half_life(series, found.time_offset), one_step=0.0)
+            # Almost any redrawing of the state space looks quadratic over one small step. Higher
+            # powers run off over several.
+            several = half_life(series, found.time_offset) if model.degree <= 2 else 1
+            found = replace(found, horizon=several, one_step=0.0)
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
         if model.dynamics in FREE or tiles:
@@ -165,14 +167,13 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
 
 
 def half_life(series: TimeSeries, offset: int, most: int = 10) -> int:
-    """Steps after which whitened observations have lost half of their correlation, 1 to `most`."""
+    """Steps after which observations have lost half of their correlation, 1 to `most`."""
     series = series.head(50_000)
-    with torch.inference_mode():
-        w = whitening(series.observations)(torch.from_numpy(series.observations)).numpy()
+    y = series.observations
     for h in range(1, most):
         t = series.steps(h * offset, allow_short=True)
-        moved = np.square(w[t + h * offset] - w[t]).mean() if len(t) else np.inf
-        if moved >= w.var(0).mean():  # 2 (1 − correlation) times the variance
+        moved = np.square(y[t + h * offset] - y[t]).sum(1).mean() if len(t) else np.inf
+        if moved >= y.var(0).sum():  # 2 (1 − correlation) times the variance
             return h
     return most
 
