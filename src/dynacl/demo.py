@@ -52,7 +52,7 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
     best = found["DCL"]
     print(
         f"Found: the hidden state up to an affine map with R² {best['r2']:.3f}, and which of its "
-        f"5 regimes it is in {best['mode_accuracy_sequence']:.1%} of the time, in "
+        f"5 regimes it is in {best['mode_accuracy_sequence']:.2%} of the time, in "
         f"{models['DCL'].run_.seconds:.0f} s of training."
     )
     print(
