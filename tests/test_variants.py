@@ -142,6 +142,14 @@ def test_stopped_fit_on_the_sphere_has_unit_scale_and_goes_on_as_if_not_stopped(
             assert all(torch.equal(one[k], two[k]) for k in one)
 
 
+def test_two_encoders_on_the_sphere_scale_the_predictions_of_references(rotating):
+    settings = {"similarity": "dot", "asymmetric": True, "dynamics_learning_rate": 0.2}
+    model = tiny(3, "linear", max_iter=20, **settings).fit(rotating)
+    with torch.no_grad():
+        x = model.encoder_.reference(torch.from_numpy(rotating.observations)).numpy()
+    np.testing.assert_allclose(lengths(model.dynamics_, x), 1, rtol=1e-5)
+
+
 # -- density correction ------------------------------------------------------------------------
 
 

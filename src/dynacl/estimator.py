@@ -428,7 +428,9 @@ class DCL(TransformerMixin, BaseEstimator):
         """What is read off a run that stands still, at its end or before."""
         self._remember()
         if isinstance(self.run_.similarity, Dot):
-            inference.unit_scale(self.run_, self._latents(series.head(20_000))[1])
+            few = series.head(20_000)
+            x = self._references(few, None, self._latents(few)[1])  # where predictions start
+            inference.unit_scale(self.run_, x)
         self.transitions_ = self._learn_transitions(series)
         return self
 
