@@ -23,19 +23,16 @@ PROBE = """
 import json, sys, time
 import numpy as np
 import torch
+from benchmarks import peak
 from dynacl import DCL, TimeSeries
 from dynacl.training import rows, training_step
-def peak_kb():  # of this process; getrusage would count the one that started it
-    status = open("/proc/self/status").read()
-    return int(status.split("VmHWM:")[1].split()[0])
 p, path = json.loads(sys.argv[1]), sys.argv[2]
 if path:
     series = TimeSeries.read(path, trial_length=1000)
 else:
     y = np.random.default_rng(0).standard_normal((p["rows"], p["features"]), dtype=np.float32)
     series = TimeSeries.of(y, trial_length=1000)
-open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
-before = peak_kb()
+before = peak.forget()
 model = DCL(p["d"], "switching", p["modes"], n_negatives=p["negatives"], max_iter=2,
             random_state=0).fit(series)
 model.encoder_.train(), model.dynamics_.train()
@@ -45,7 +42,7 @@ for _ in range(9):
     started = time.perf_counter()
     training_step(model.run_, data, torch.device("cpu"))
     times.append(time.perf_counter() - started)
-print(json.dumps({"seconds": sorted(times)[4], "extra_mb": (peak_kb() - before) / 1024}))
+print(json.dumps({"seconds": sorted(times)[4], "extra_mb": peak.megabytes() - before}))
 """
 
 

@@ -9,7 +9,6 @@ many vector operations a pair takes, and how many the machine can do.
 from __future__ import annotations
 
 import ctypes
-import resource
 import shutil
 import statistics
 import subprocess
@@ -23,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks import peak
 from dynacl import info_nce
 from dynacl.objective import native
 
@@ -112,9 +112,9 @@ def interleaved(
 
 def peak_extra_mb(work: Callable[[], object]) -> float:
     """Growth of the process's peak memory; 0 if the peak so far was higher."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak.forget()
     work()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return peak.megabytes() - before
 
 
 def fma_peak() -> float | None:

@@ -21,19 +21,16 @@ from dynacl.training import training_step
 FIT = """
 import json, sys, time
 import numpy as np
+from benchmarks import peak
 from dynacl import DCL, TimeSeries
-def peak_kb():  # of this process; getrusage would count the one that started it
-    status = open("/proc/self/status").read()
-    return int(status.split("VmHWM:")[1].split()[0])
 rows, steps = int(sys.argv[1]), int(sys.argv[2])
 y = np.random.default_rng(0).standard_normal((rows, 50), dtype=np.float32)
 series = TimeSeries.of(y, trial_length=1000)
-open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
-before = peak_kb()
+before = peak.forget()
 started = time.perf_counter()
 DCL(6, "switching", 5, max_iter=steps, random_state=0).fit(series)
 print(json.dumps({"seconds": time.perf_counter() - started,
-                  "extra_mb": (peak_kb() - before) / 1024}))
+                  "extra_mb": peak.megabytes() - before}))
 """
 
 
