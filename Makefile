@@ -17,7 +17,7 @@ demo: $(READY)
 	$(BIN)/dynacl demo --out runs/demo --force
 
 test: $(READY) lint
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=90
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=90
 
 lint: $(READY)
 	$(BIN)/ruff check .

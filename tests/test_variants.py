@@ -387,7 +387,7 @@ def driven(*angles, trials=100, steps=100):
 
 @pytest.mark.parametrize(
     ("dynamics", "angles", "steps"),
-    [("mlp", (10,), 400), ("gated", (10,), 400), ("recurrent", (10,), 300),
+    [("mlp", (10,), 400), ("gated", (10,), 400), ("recurrent", (10,), 600),
      ("switching", (30, -30), 600)],
     ids=["mlp", "gated", "recurrent", "switching"],
 )  # fmt: skip
