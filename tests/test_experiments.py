@@ -531,6 +531,7 @@ def test_list_names_every_table_and_figure(capsys):
 )
 def test_bad_input_is_one_clear_sentence(arguments, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DYNACL_DATA", raising=False)
     assert main(["reproduce", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error
@@ -550,6 +551,27 @@ def test_recordings_are_shuffled_within_repeats(results):
     for a, b in plain.spans():
         one, two = plain.observations[a:b], shuffled.observations[a:b]
         assert np.array_equal(np.sort(one, axis=0), np.sort(two, axis=0))
+
+
+def test_recording_among_other_arrays_is_found(results, tmp_path):
+    from dynacl.experiments.fitting import simulated
+
+    y = np.load(results / "small-VISp-800-1.npy")
+    np.savez(tmp_path / "movie_VISp_mouse800.npz", neural=y, frame=np.arange(len(y)))
+    row = EXPERIMENTS["allen"].rows("smoke")[0]
+    config = configuration(EXPERIMENTS["allen"], row, "smoke", "ours", 0, 0, data_dir=tmp_path)
+    assert np.array_equal(simulated(config).observations, y)
+
+
+@pytest.mark.skipif("DYNACL_DATA" not in os.environ, reason="DYNACL_DATA names no folder of data")
+def test_recording_of_the_movie_has_ten_repeats(capsys):
+    assert main(["reproduce", "allen", "--scale", "quick", "--dry-run"]) == 0
+    from dynacl.experiments.fitting import simulated
+
+    row = EXPERIMENTS["allen"].rows("quick")[0]
+    folder = Path(os.environ["DYNACL_DATA"])
+    config = configuration(EXPERIMENTS["allen"], row, "quick", "ours", 0, 0, data_dir=folder)
+    assert simulated(config).lengths.tolist() == [900] * 10
 
 
 def test_experiment_of_the_documentation_runs(tmp_path, monkeypatch, capsys):

@@ -10,7 +10,8 @@ from dynacl.data import InputError
 from dynacl.experiments import pictures
 from dynacl.experiments.plan import Claim, Experiment, Row
 
-FILE = "*VISp-800*"
+FILE = "*VISp*800*"
+KEY = "neural"  # the array of an .npz that holds several
 REPEATS = 10  # of the movie, 900 samples each; the last is held out
 LAGS = [0, 5, 10, 15, 20]
 CELLS = ("consistency", "consistency_validation", "consistency_train")
@@ -28,7 +29,7 @@ GRID: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {
 def row(d: int, offset: int, dynamics: str, shuffle: bool) -> Row:
     return Row(
         name=f"{'shuffled,' if shuffle else ''}d={d},offset={offset}/{dynamics}",
-        data={"system": "allen", "file": FILE, "repeats": REPEATS, "shuffle": shuffle},
+        data={"system": "allen", "file": FILE, "key": KEY, "repeats": REPEATS, "shuffle": shuffle},
         model={"n_components": d, "dynamics": dynamics, "time_lags": LAGS, "time_offset": offset},
         cells=CELLS,
         family="lorenz",  # Adam at one rate, no standardisation; the rest stands in PAPER
@@ -69,9 +70,9 @@ EXPERIMENT = Experiment(
     title="Consistency of embeddings of neural recordings",
     source="fig:allen, fig:allen-shuffle",
     rows=rows,
-    note=f"Needs --data-dir with a file {FILE} (.npz, .npy or .csv; 9,000 samples of 800 neurons, "
-    "ten repeats of a movie). Five seeds at every scale: consistency is between runs. quick: "
-    "four of the settings.",
+    note=f"Needs --data-dir with a file {FILE} (.npz with an array `{KEY}`, .npy or .csv; 9,000 "
+    "samples of 800 neurons, ten repeats of a movie). Five seeds at every scale: consistency is "
+    "between runs. quick: four of the settings.",
     claims=tuple(
         Claim(f"d 32, offset {offset}: {text}", (f"d=32,offset={offset}/linear", "consistency"),
               (f"{less},offset={offset}/{other}", "consistency"))

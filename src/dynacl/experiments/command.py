@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from dynacl.experiments.plan import SCALES, TRAINING
 
@@ -31,7 +32,9 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--threads", type=_positive, default=1, help=threads)
     p.add_argument("--scheduler", metavar="tcp://…", help="of a Dask cluster that runs already")
     p.add_argument("--out", default="results", metavar="FOLDER")
-    p.add_argument("--data-dir", metavar="FOLDER", help="recordings, for allen")
+    folder = os.environ.get("DYNACL_DATA")
+    where = "recordings, for allen (default: the environment variable DYNACL_DATA)"
+    p.add_argument("--data-dir", metavar="FOLDER", default=folder, help=where)
     p.add_argument("--dry-run", action="store_true", help="say what would run, and for how long")
     p.add_argument("--force-failed", action="store_true", help="try failed fits again")
 
