@@ -276,7 +276,8 @@ def test_standardised_input_has_mean_0_and_unit_covariance(data):
 def test_horizon_rolls_the_dynamics_on_in_one_mode(data, monkeypatch):
     captured = {}
 
-    def capture(dynamics, x, x_next, controls):
+    def capture(dynamics, x, x_next, controls, steps):
+        assert steps is None
         captured.update(x=x, x_next=x_next, n=len(controls))
         return advance_in_training(dynamics, x, x_next, controls)
 

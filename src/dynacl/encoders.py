@@ -52,9 +52,14 @@ class MLP(nn.Module):
         hidden: Sequence[int] | None = None,
         whitening: Whitening | None = None,
         gain: float = 1.0,
+        linear_start: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        """gain: factor on the first layer's initial weights; sharper features from the start."""
+        """gain: factor on the first layer's initial weights; sharper features from the start.
+
+        linear_start: the layers add to a linear map that starts at the principal components of the
+        input, and start small beside it.
+        """
         super().__init__()
         d = n_components
         n_inputs = n_features if whitening is None else whitening.n_outputs
@@ -66,10 +71,18 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*parts[:-1])
         with torch.no_grad():
             self.layers[0].weight.mul_(gain)  # type: ignore[operator]
+        self.linear = _linear(n_inputs, d, generator) if linear_start else None
+        if self.linear is not None:
+            with torch.no_grad():
+                # Whitening orders components by rising variance.
+                self.linear.weight.copy_(torch.eye(d, n_inputs).flip(0, 1))
+                self.linear.bias.zero_()
+                self.layers[-1].weight.mul_(0.1)  # type: ignore[operator]
 
     def forward(self, y: Tensor) -> Tensor:
-        x: Tensor = self.layers(y if self.whitening is None else self.whitening(y))
-        return x
+        z = y if self.whitening is None else self.whitening(y)
+        x: Tensor = self.layers(z)
+        return x if self.linear is None else x + self.linear(z)
 
 
 class OnSphere(nn.Module):

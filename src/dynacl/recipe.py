@@ -143,10 +143,12 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         stepping &= model.similarity != "dot" and not model.asymmetric
         room = max(1, (int(series.lengths.min()) - 1 - past) // found.time_offset)
         if stepping and model.dynamics == "polynomial":
-            # Almost any redrawing of the state space looks quadratic over one small step. Higher
-            # powers run off over several.
-            several = half_life(series, found.time_offset) if model.degree <= 2 else 1
-            found = replace(found, horizon=several, one_step=0.0)
+            # Many redrawings of the state space look quadratic over one small step, or over ten;
+            # few over one, two, … and twenty. Higher powers run off over several.
+            several = memory(series, found.time_offset) if model.degree <= 2 else 1
+            found = replace(
+                found, horizon=several, one_step=0.0, mixed=several > 1, linear_start=True
+            )
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
         if model.dynamics in FREE or tiles:
@@ -166,14 +168,14 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
     return found
 
 
-def half_life(series: TimeSeries, offset: int, most: int = 10) -> int:
-    """Steps after which observations have lost half of their correlation, 1 to `most`."""
+def memory(series: TimeSeries, offset: int, most: int = 20) -> int:
+    """Steps after which three quarters of the observations' correlation are lost, 1 to `most`."""
     series = series.head(50_000)
     y = series.observations
     for h in range(1, most):
         t = series.steps(h * offset, allow_short=True)
         moved = np.square(y[t + h * offset] - y[t]).sum(1).mean() if len(t) else np.inf
-        if moved >= y.var(0).sum():  # 2 (1 − correlation) times the variance
+        if moved >= 1.5 * y.var(0).sum():  # 2 (1 − correlation) times the variance
             return h
     return most
 
@@ -200,6 +202,7 @@ def build(
             d,
             whitening=copy.deepcopy(whitening),
             gain=gain,
+            linear_start=settings.linear_start,
             generator=generator,
         )
         return OnSphere(made) if model.similarity == "dot" else made

@@ -21,13 +21,14 @@ class Settings:
     share `one_step` of the training. A smooth error e(x) of the encoder enters a one-step contrast
     as A e(x) − e(A x), which nearly cancels where a step is short; over several steps it does not.
     But several steps of dynamics that are not known yet may go round in circles (docs/log.md).
+    mixed: each pair has its own number of steps, from 1 to the horizon.
     density_correction: kernel of the density estimate in embedding space, with its bandwidth (None:
     that of the similarity) and number of support points (None: the batch size).
     """
 
     batch_size: int = 1024
     n_negatives: int | None = None
-    max_iter: int = 7200
+    max_iter: int = 6000
     learning_rate: float = 3e-2
     dynamics_learning_rate: float = 1e-2
     optimizer: str = "soap"
@@ -36,8 +37,10 @@ class Settings:
     time_offset: int = 1
     horizon: int = 4
     one_step: float = 0.2
+    mixed: bool = False
     temperature: float = 1.0
     input_gain: float = 3.0
+    linear_start: bool = False
     switching_logits: str = "mean"
     switching_spread: float = 0.0
     time_lags: tuple[int, ...] = (0,)
@@ -52,7 +55,7 @@ class Settings:
 
     @property
     def split_at(self) -> int:
-        """The step from which the contrast goes several steps ahead; −1 if it never does."""
+        """The step from which the contrast has its full horizon; −1 if that is one step."""
         return round(self.one_step * self.max_iter) if self.horizon > 1 else -1
 
 
@@ -83,7 +86,7 @@ PROTOCOLS: dict[str, Settings] = {
 
 
 def default_steps(d: int, pairs: int) -> int:
-    """Steps of the default protocol, the same for every dynamics model: 1,200 a latent dimension
+    """Steps of the default protocol, the same for every dynamics model: 1,000 a latent dimension
     (of up to 8) for a million pairs, fewer for fewer pairs, by the cube root of the proportion."""
     share: float = min(1.0, pairs / 1_000_000) ** (1 / 3)
-    return max(300, round(1200 * min(d, 8) * share))
+    return max(300, round(1000 * min(d, 8) * share))

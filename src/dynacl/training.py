@@ -66,7 +66,7 @@ class Run:
 
     @property
     def horizon(self) -> int:
-        """Steps from a reference to its positive, now."""
+        """Steps from a reference to its positive, now; the most of them where they are mixed."""
         return 1 if self.step < self.settings.split_at else self.settings.horizon
 
     @property
@@ -180,25 +180,27 @@ def training_step(run: Run, data: Rows, device: Any) -> Loss:
     s, h = run.settings, run.horizon
     t = data.steps[torch.randint(len(data.steps), (s.batch_size,), generator=run.generator)]
     m = data.draw(s.n_negatives or 0, run.generator)
-    after, support = t + h * s.time_offset, _support(run, data)
+    steps = torch.randint(1, h + 1, t.shape, generator=run.generator) if s.mixed else None
+    after = t + (h if steps is None else steps) * s.time_offset
+    support = _support(run, data)
 
     now, others = encode(run, data, t, torch.cat([after, m, support]), device)
     following, negatives, anchors = others.tensor_split([len(t), len(t) + len(m)])
     drive = [None if data.u is None else data.u[t + i * s.time_offset].to(device) for i in range(h)]
-    predicted = advance_in_training(run.dynamics, now, following, drive)
+    predicted = advance_in_training(run.dynamics, now, following, drive, steps)
     skip = potential = None
     if s.n_negatives is None:
         m, negatives, skip = in_batch(run, t, after, now, following)
     if s.density_correction is not None:
         # The batch as negatives ends with its positives: they need no second estimate.
         fresh = s.n_negatives is not None
-        steps = torch.cat([m, after]) if fresh else m
+        at = torch.cat([m, after]) if fresh else m
         alpha = log_density(
             torch.cat([negatives, following]) if fresh else negatives,
             anchors,
             kernel=s.density_correction,
             bandwidth=bandwidth(run),
-            skip=_own(steps, support).to(device),
+            skip=_own(at, support).to(device),
         )
         potential = alpha[-len(t) :], alpha[: len(m)]
     loss = info_nce(
