@@ -31,15 +31,22 @@ PARTS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
-    results: dict[str, Any] = json.loads(OUT.read_text()) if OUT.exists() else {}
     for part in parser.parse_args().parts:
         print(f"-- {part}", flush=True)
         rows = PARTS[part]()
-        results[part] = {"when": time.strftime("%Y-%m-%d"), "machine": machine(), "rows": rows}
-        OUT.write_text(json.dumps(results, indent=1) + "\n")
+        store(part, rows)
         table(rows)
-    if "growth" in results:
-        growth.draw(results["growth"]["rows"])
+        if part == "growth":
+            growth.draw(rows)
+
+
+def store(part: str, rows: list[dict[str, Any]]) -> None:
+    """Into the file, in the place of rows of the same names; others stay, each with its date."""
+    results: dict[str, Any] = json.loads(OUT.read_text()) if OUT.exists() else {}
+    measured = {"when": time.strftime("%Y-%m-%d"), "machine": machine()}
+    kept = {row["what"]: row for row in results.get(part, [])}
+    results[part] = list((kept | {row["what"]: row | measured for row in rows}).values())
+    OUT.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def machine() -> dict[str, Any]:

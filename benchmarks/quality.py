@@ -187,7 +187,10 @@ def main() -> None:
             CURVES.write_text(json.dumps(found) + "\n")
         draw_curves(found)
     else:
-        measure(options.cases, options.seeds)
+        from benchmarks.__main__ import store
+
+        for case in options.cases:
+            store("quality", measure([case], options.seeds))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from dynacl import DCL, TimeSeries, info_nce, simulate
+from dynacl import DCL, TimeSeries, info_nce, metrics, simulate
 from dynacl.dynamics import SwitchingLinear, advance_in_training
+from dynacl.encoders import MLP, whitening
 from dynacl.optimizers import SOAP
 from dynacl.persistence import load_checkpoint, save_checkpoint
 from dynacl.settings import PROTOCOLS
@@ -271,6 +272,18 @@ def test_standardised_input_has_mean_0_and_unit_covariance(data):
     assert z.shape[1] == 3  # 8 observed dimensions hold 3 latent ones, the rest is nothing
     torch.testing.assert_close(z.mean(0), torch.zeros(3), atol=1e-3, rtol=0)
     torch.testing.assert_close(torch.cov(z.T), torch.eye(3), atol=1e-2, rtol=0)
+
+
+def test_linear_start_is_near_the_largest_principal_components():
+    y = np.random.default_rng(0).standard_normal((2000, 5)).astype(np.float32)
+    y *= np.float32([3, 1, 0.5, 0.01, 2])
+    generator = torch.Generator().manual_seed(0)
+    encoder = MLP(5, 3, whitening=whitening(y), linear_start=True, generator=generator)
+    x = encoder(torch.from_numpy(y)).detach().numpy()
+    assert metrics.r2(x, y[:, [0, 4, 1]]) > 0.95  # the three largest, and nothing else
+    assert metrics.r2(x, y[:, [2, 3]]) < 0.05
+    few = MLP(2, 3, linear_start=True, generator=generator)  # fewer inputs than latents
+    assert few(torch.from_numpy(y[:, :2])).shape == (2000, 3)
 
 
 def test_horizon_rolls_the_dynamics_on_in_one_mode(data, monkeypatch):

@@ -1,5 +1,12 @@
 """dynacl: identify hidden dynamics from time series by dynamics contrastive learning."""
 
+import os
+
+if "OMP_WAIT_POLICY" not in os.environ:
+    # OpenMP's threads spin for milliseconds while they wait for work, and two fits side by side
+    # starve each other. Microseconds are enough. Read when PyTorch is loaded, so it comes first.
+    os.environ.setdefault("GOMP_SPINCOUNT", "4000")
+
 from dynacl import metrics, simulate
 from dynacl._version import __version__
 from dynacl.data import InputError, TimeSeries

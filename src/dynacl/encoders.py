@@ -123,22 +123,32 @@ def whitening(y: Floats, windows: npt.NDArray[np.int64] | None = None) -> Whiten
     are dropped. In a window they are not: there, the small ones are velocities and accelerations.
     Estimated from at most 200,000 frames and 20,000 windows, evenly spread.
     """
-    sample = np.asarray(y[:: max(1, len(y) // 200_000)], dtype=np.float64)
-    mean = sample.mean(0)
-    frame = _principal(sample - mean, 1e-8)
+    sample = y[:: max(1, len(y) // 200_000)]
+    mean = sample.mean(0, dtype=np.float64)
+    frame = _principal(_covariance(sample, mean), 1e-8)
     if windows is None or windows.shape[1] == 1:
         return Whitening(_tensor(mean), _tensor(frame))
     windows = windows[:: max(1, len(windows) // 20_000)]
     flat = ((np.asarray(y[windows], dtype=np.float64) - mean) @ frame).reshape(len(windows), -1)
-    return Whitening(_tensor(mean), _tensor(frame), _tensor(_principal(flat, 1e-10)))
+    window = _principal(flat.T @ flat / len(flat), 1e-10)
+    return Whitening(_tensor(mean), _tensor(frame), _tensor(window))
 
 
-def _principal(centred: npt.NDArray[np.float64], least: float) -> npt.NDArray[np.float64]:
+def _covariance(y: Floats, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """In double precision, of which only some rows are held at a time."""
+    total = np.zeros((len(mean), len(mean)))
+    for start in range(0, len(y), 4096):
+        centred = y[start : start + 4096] - mean
+        total += centred.T @ centred
+    return total / len(y)
+
+
+def _principal(covariance: npt.NDArray[np.float64], least: float) -> npt.NDArray[np.float64]:
     """The matrix that gives rows unit covariance, without components below `least` of the top."""
-    variance, axes = np.linalg.eigh(centred.T @ centred / len(centred))
+    variance, axes = np.linalg.eigh(covariance)
     keep = variance > least * max(variance[-1], np.finfo(np.float32).tiny)
     if not keep.any():  # constant observations: nothing to scale by
-        return np.eye(centred.shape[1])
+        return np.eye(len(covariance))
     whiten: npt.NDArray[np.float64] = axes[:, keep] / np.sqrt(variance[keep])
     return whiten
 
