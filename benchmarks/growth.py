@@ -81,15 +81,19 @@ def measure() -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, Any]], out: str = "docs/growth.png") -> None:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
 
     figure = Figure(figsize=(12, 5), layout="constrained")
-    axes = figure.subplots(2, len(AXES), sharex="col")
+    axes = figure.subplots(2, len(AXES), sharex="col", sharey="row")
     for column, axis in zip(axes.T, AXES, strict=True):
         mine = [row for row in rows if row["axis"] == axis]
         x = [row["value"] for row in mine]
         column[0].loglog(x, [1e3 * row["seconds"] for row in mine], "o-", color="#d95f02")
         column[1].loglog(x, [max(1, row["extra_mb"]) for row in mine], "o-", color="#7570b3")
         column[0].set_title(axis)
+        for panel in column:
+            panel.xaxis.set_minor_formatter(NullFormatter())
+            panel.yaxis.set_minor_formatter(NullFormatter())
         column[0].axvline(DEFAULT[axis], color="#cccccc", zorder=0)
     axes[0, 0].set_ylabel("ms a step")
     axes[1, 0].set_ylabel("MB above the data")

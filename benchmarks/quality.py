@@ -119,8 +119,12 @@ def curve(case: str, seed: int, seconds: float) -> dict[str, list[tuple[float, f
         return metrics.r2(part.truth.latents[:100_000], x)
 
     curves: dict[str, list[tuple[float, float]]] = {}
-    for name, changed in (("ours", {}), ("paper protocol, our kernel", {"protocol": paper})):
-        points: list[tuple[float, float]] = []
+    # The paper's rates are constant, so fewer steps change only how often the callback is called.
+    often = {"protocol": paper, "max_iter": 2000}
+    for name, changed in (("ours", {}), ("paper protocol, our kernel", often)):
+        model = DCL(**arguments, **changed, random_state=seed)
+        start = model._start(model._series(data, reset=True)).encoder
+        points = [(0.0, judge(start))]
         judging = 0.0
 
         def watch(run: Any, record: dict[str, float], points: Any = points) -> bool:
@@ -130,7 +134,7 @@ def curve(case: str, seed: int, seconds: float) -> dict[str, list[tuple[float, f
             judging += time.perf_counter() - started
             return record["seconds"] - judging > seconds
 
-        DCL(**arguments, **changed, random_state=seed).fit(data, callback=watch)
+        model.fit(data, callback=watch)
         curves[name] = points
     curves["plain eager step"] = plain_curve(data, arguments, paper, judge, seconds)
     return curves
