@@ -5,7 +5,7 @@ import os
 if "OMP_WAIT_POLICY" not in os.environ:
     # OpenMP's threads spin for milliseconds while they wait for work, and two fits side by side
     # starve each other. Microseconds are enough. Read when PyTorch is loaded, so it comes first.
-    os.environ.setdefault("GOMP_SPINCOUNT", "4000")
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 from dynacl import metrics, simulate
 from dynacl._version import __version__
