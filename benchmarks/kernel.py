@@ -111,7 +111,7 @@ def interleaved(
 
 
 def peak_extra_mb(work: Callable[[], object]) -> float:
-    """Growth of the process's peak memory; 0 if the peak so far was higher."""
+    """How far the process's memory rises above what it has now."""
     before = peak.forget()
     work()
     return peak.megabytes() - before

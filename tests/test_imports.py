@@ -1,6 +1,9 @@
 """Imports go one way, so that the folders show the shape of the idea."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,14 @@ def test_module_imports_only_from_layers_below_it(path):
 def test_public_names_are_there():
     for name in dynacl.__all__:
         assert hasattr(dynacl, name)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
+)
+def test_waiting_threads_spin_briefly_unless_told_otherwise(given, found):
+    env = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    code = "import dynacl, os; print(os.environ.get('GOMP_SPINCOUNT'))"
+    done = subprocess.run([sys.executable, "-c", code], env=env | given, capture_output=True)
+    assert done.stdout.decode().strip() == found

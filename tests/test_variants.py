@@ -486,8 +486,13 @@ def test_horizon_of_a_polynomial_follows_the_data_and_not_its_noise():
     y = clean.observations
     noisy = y + 0.01 * y.std(0) * normal(*y.shape, dtype=torch.float32).numpy()
     short = TimeSeries.of([y[:30], y[30:]])  # the first trial says little
+    centred = y - y.mean(0)
+    correlation = [np.mean((centred[h:] * centred[:-h]).sum(1)) for h in range(1, 30)]
+    low = np.array(correlation) < 0.25 * np.square(centred).sum(1).mean()
+    expected = min(1 + int(low.argmax()), 20)
+    assert expected > 10
     for series in (clean, TimeSeries.of(noisy), short):
-        assert 10 < small(3, "polynomial", max_iter=1).fit(series).settings_.horizon <= 20
+        assert small(3, "polynomial", max_iter=1).fit(series).settings_.horizon == expected
     turned = TimeSeries.of(y[::40])
     assert small(3, "polynomial", max_iter=1).fit(turned).settings_.horizon == 1
     assert small(3, "polynomial", degree=3, max_iter=1).fit(clean).settings_.horizon == 1
@@ -497,9 +502,10 @@ def test_each_pair_of_a_polynomial_has_its_own_number_of_steps(monkeypatch):
     from dynacl import training
     from dynacl.dynamics import advance_in_training
 
-    seen = []
+    seen, drawn = [], []
 
     def capture(dynamics, x, x_next, controls, steps):
+        drawn.append(steps)
         ends = advance_in_training(dynamics, x, x_next, controls, steps)
         seen.append((int(steps.min()), int(steps.max())))
         for row in (0, 100):  # each by itself, step by step
@@ -509,10 +515,24 @@ def test_each_pair_of_a_polynomial_has_its_own_number_of_steps(monkeypatch):
             torch.testing.assert_close(ends[row], alone[0])
         return ends
 
+    apart, encode = [], training.encode
+
+    def watch(run, data, t, others, device):
+        apart.append(others[: len(t)] - t)  # of positives and references, in time
+        return encode(run, data, t, others, device)
+
     monkeypatch.setattr(training, "advance_in_training", capture)
+    monkeypatch.setattr(training, "encode", watch)
     model = small(3, "polynomial", max_iter=20).fit(lorenz(5000))
     last = model.settings_.horizon
     assert seen == [(1, last)] * 20
+    assert all(torch.equal(a, b) for a, b in zip(apart, drawn, strict=True))
+
+
+def test_only_whitened_input_gives_a_linear_start():
+    assert small(3, "polynomial", max_iter=1).fit(lorenz(5000)).encoder_.linear is not None
+    plain = small(3, "polynomial", max_iter=1, standardize=False).fit(lorenz(5000))
+    assert plain.encoder_.linear is None
 
 
 def test_equations_are_exact_for_an_exact_model():

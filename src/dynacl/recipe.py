@@ -145,7 +145,7 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         if stepping and model.dynamics == "polynomial":
             # Many redrawings of the state space look quadratic over one small step, or over ten;
             # few over one, two, … and twenty. Higher powers run off over several.
-            several = memory(series, found.time_offset) if model.degree <= 2 else 1
+            several = correlation_time(series, found.time_offset) if model.degree <= 2 else 1
             found = replace(
                 found, horizon=several, one_step=0.0, mixed=several > 1, linear_start=True
             )
@@ -168,7 +168,7 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
     return found
 
 
-def memory(series: TimeSeries, offset: int, most: int = 20) -> int:
+def correlation_time(series: TimeSeries, offset: int, most: int = 20) -> int:
     """Steps after which three quarters of the observations' correlation are lost, 1 to `most`."""
     series = series.head(50_000)
     y = series.observations
@@ -202,7 +202,7 @@ def build(
             d,
             whitening=copy.deepcopy(whitening),
             gain=gain,
-            linear_start=settings.linear_start,
+            linear_start=settings.linear_start and whitening is not None,
             generator=generator,
         )
         return OnSphere(made) if model.similarity == "dot" else made
