@@ -289,4 +289,5 @@ def test_head_takes_what_fits_and_no_cut_shorter_than_a_trial(lengths, kept):
     series = TimeSeries.of(np.split(rows, np.cumsum(lengths)[:-1]))
     head = series.head(50)
     assert head.lengths.tolist() == kept
+    assert np.shares_memory(head.observations, series.observations)  # no copy of what is wide
     np.testing.assert_array_equal(head.observations, series.observations[: sum(kept)])

@@ -75,9 +75,15 @@ def test_array_in_array_out_and_list_in_list_out(data, switching):
     assert isinstance(switching.transform([y[:40]]), list)
 
 
-def test_transform_does_not_depend_on_its_batches(data, linear, monkeypatch):
+@pytest.mark.parametrize(("limit", "rows"), [("ROWS", 7), ("NUMBERS", 7 * 8)])
+def test_transform_does_not_depend_on_its_batches(data, linear, monkeypatch, limit, rows):
     whole = linear.transform(data.observations)
-    monkeypatch.setattr("dynacl.inference.ROWS", 7)
+    monkeypatch.setattr(f"dynacl.inference.{limit}", rows)
+    sizes = []
+    hook = linear.encoder_.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
+    with hook:
+        linear.transform(data.observations)
+    assert max(sizes) <= 7
     np.testing.assert_allclose(linear.transform(data.observations), whole, rtol=1e-4, atol=1e-5)
 
 

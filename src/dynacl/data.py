@@ -203,9 +203,9 @@ class TimeSeries:
         """The first so many rows. A trial that is cut shorter than all trials are is left out."""
         kept = np.diff(np.minimum(self.bounds, rows))
         kept = kept[: max(1, int((kept >= self.lengths.min()).sum()))]
-        return self._rows(np.arange(kept.sum()), kept.tolist())
+        return self._rows(slice(int(kept.sum())), kept.tolist())
 
-    def _rows(self, rows: Ints, lengths: list[int]) -> TimeSeries:
+    def _rows(self, rows: Ints | slice, lengths: list[int]) -> TimeSeries:
         truth = self.truth and Truth(
             self.truth.latents[rows],
             None if self.truth.modes is None else self.truth.modes[rows],

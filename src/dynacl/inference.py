@@ -19,6 +19,7 @@ from dynacl.objective import Dot
 from dynacl.training import Run
 
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
+NUMBERS = 1 << 22  # of their observations, where rows are wide
 
 
 def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Array:
@@ -26,7 +27,7 @@ def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Arr
     encoder = references(run.encoder) if of_references else run.encoder
     lags = np.array(run.settings.time_lags)
     t = series.with_past(int(lags.max()))
-    size = max(1, ROWS // len(lags))
+    size = max(1, min(ROWS // len(lags), NUMBERS // (len(lags) * series.n_features)))
     parts = []
     with torch.inference_mode():
         for i in range(0, len(t), size):

@@ -275,7 +275,11 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
     if not isinstance(run.dynamics, SwitchingLinear) or run.dynamics.hard:
         return
     t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=run.generator)]
-    now, following = encode(run, data, t, t + run.settings.time_offset, device)
+    pairs = [
+        encode(run, data, part, part + run.settings.time_offset, device)
+        for part in t.split(run.settings.batch_size)
+    ]
+    now, following = map(torch.cat, zip(*pairs, strict=True))
     drive = None if data.u is None else data.u[t]
     on_cpu = copy.deepcopy(run.dynamics).cpu()  # its least squares know no other place
     # Hundreds of modes tile the space: no start is better than another, and each takes long.
