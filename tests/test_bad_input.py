@@ -400,7 +400,7 @@ def test_cli_in_a_process_of_its_own_ends_with_two_and_one_sentence(w: SimpleNam
     source = os.pathsep.join(os.path.abspath(folder) for folder in sys.path if folder)
     started = [
         subprocess.Popen(
-            [sys.executable, "-m", "dynacl.cli", *command.split()],
+            [sys.executable, "-m", "dynacl", *command.split()],
             env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
             cwd=w.path,
             stdout=subprocess.PIPE,

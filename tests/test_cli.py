@@ -25,7 +25,7 @@ def dynacl(*arguments):
 
 
 def process(*arguments):
-    command = [sys.executable, "-m", "dynacl.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "dynacl", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True)
 
 

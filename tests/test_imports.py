@@ -22,6 +22,7 @@ LAYERS = [
     {"baselines"},
     {"demo", "experiments"},
     {"cli"},
+    {"__main__"},
 ]
 
 

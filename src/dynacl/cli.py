@@ -454,7 +454,3 @@ def _table(found: dict[str, Any]) -> None:
 
 def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"warning: {message}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
