@@ -248,7 +248,7 @@ def documented(protocol):
     lines = re.findall(
         r"^\| `(\w+)` \| (ours|both) \| .* \| (`.*`) \|$", PAGE.read_text(), flags=re.M
     )
-    assert len(lines) == 8
+    assert len(lines) == 11
     found = {}
     for setting, of, experiments in lines:
         if of in (protocol, "both"):

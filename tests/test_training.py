@@ -369,3 +369,18 @@ def test_modes_are_split_apart_when_the_contrast_goes_several_steps_ahead():
     found, true = dynamics.matrices.detach().numpy(), data.truth.system["matrices"]
     errors = [max(np.abs(found[[i, 1 - i]] - true).max(axis=(1, 2))) for i in (0, 1)]
     assert min(errors) < 0.01
+
+
+def test_many_modes_start_at_a_linear_map_and_a_bank_fitted_to_it(data, monkeypatch):
+    when = []
+    monkeypatch.setattr("dynacl.training.split_modes", lambda run, *_: when.append(run.step))
+    many = small(dynamics="switching", n_modes=31, max_iter=10).fit(data)
+    assert when == [0]
+    assert many.encoder_.linear is not None
+    assert (many.settings_.horizon, many.settings_.learning_rate) == (1, 1e-3)
+    chosen = small(dynamics="switching", n_modes=31, max_iter=1, learning_rate=0.01).fit(data)
+    assert chosen.settings_.learning_rate == 0.01
+    when.clear()
+    few = small(dynamics="switching", n_modes=30, max_iter=10).fit(data)
+    assert when == [2]
+    assert few.encoder_.linear is None

@@ -55,8 +55,10 @@ class Settings:
 
     @property
     def split_at(self) -> int:
-        """The step from which the contrast has its full horizon; −1 if that is one step."""
-        return round(self.one_step * self.max_iter) if self.horizon > 1 else -1
+        """The step from which the contrast has its full horizon, and at which a bank of modes is
+        fitted anew; −1 if it is never."""
+        several = self.horizon > 1 or self.one_step == 0
+        return round(self.one_step * self.max_iter) if several else -1
 
 
 _PAPER = Settings(
