@@ -274,6 +274,87 @@ def test_standardised_input_has_mean_0_and_unit_covariance(data):
     torch.testing.assert_close(torch.cov(z.T), torch.eye(3), atol=1e-2, rtol=0)
 
 
+def turning(n=2000, noise=0.05):
+    """Two dimensions that turn by 0.3 a step."""
+    rng = np.random.default_rng(0)
+    x, turn = np.zeros((n, 2)), np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+    for t in range(1, n):
+        x[t] = 0.99 * x[t - 1] @ turn + noise * rng.standard_normal(2)
+    return x / x.std(0)
+
+
+def test_whitening_leaves_out_noise_and_only_noise():
+    t = np.arange(1999)
+    x, rng = turning(), np.random.default_rng(1)
+    noise = rng.standard_normal((2000, 30))
+
+    def both(y):
+        y = y.astype(np.float32)
+        return whitening(y).frame, whitening(y, pairs=(t, t + 1)).frame
+
+    plain, found = both(np.c_[x, 2 * noise])  # noise as large as the signal, and larger
+    assert (plain.shape[1], found.shape[1]) == (32, 2)
+    seen = torch.from_numpy(np.c_[x, 2 * noise]).float() @ found
+    assert metrics.r2(x, seen.numpy()) > 0.95
+    torch.testing.assert_close(seen.std(0), torch.ones(2), atol=0.05, rtol=0)
+    assert torch.equal(*both(np.c_[x, 0.01 * x[:, :1] ** 2]))  # all of it follows
+    assert torch.equal(*both(noise))  # none of it does: there is nothing to tell apart
+    mixed = np.c_[x, 0.5 * noise[:, :2]].astype(np.float32)
+    assert whitening(mixed, pairs=(t, t + 1), n_signals=1).n_outputs == 2
+    assert whitening(mixed, pairs=(t, t + 1), n_signals=2).n_outputs == 4  # no room for noise
+
+
+def test_noise_of_many_channels_does_not_reach_the_encoder(monkeypatch):
+    system = {"d": 2, "angle": 10, "noise": 0.05, "observed": 40, "layers": 2,
+              "observation_noise": 0.1, "trials": 30, "steps": 100}  # fmt: skip
+    data = simulate.lds(rng=np.random.default_rng(3), **system)
+    fresh = simulate.again(data, rng=np.random.default_rng(9))
+
+    def fitted():
+        model = DCL(2, max_iter=300, batch_size=256, random_state=0).fit(data)
+        x = model.transform(fresh.observations)
+        return model.encoder_.whitening.n_outputs, metrics.r2(fresh.truth.latents, x)
+
+    width, r2 = fitted()
+    monkeypatch.setattr("dynacl.recipe.whitening", lambda y, windows, *_: whitening(y, windows))
+    plain_width, plain_r2 = fitted()
+    assert (width, plain_width) == (2, 40)
+    assert r2 > plain_r2 + 0.02
+    driven = TimeSeries.of(data.observations, np.ones((len(data), 1)), trial_length=100)
+    monkeypatch.undo()
+    model = DCL(2, max_iter=1, random_state=0).fit(driven)
+    assert model.encoder_.whitening.n_outputs == 40  # what an input does is no noise
+
+
+def test_frames_alone_are_whitened_where_windows_are_few():
+    data = simulate.lds(rng=np.random.default_rng(1), d=3, trials=3, steps=60, observed=8, layers=2)
+    lagged = small(dynamics="linear", time_lags=(0, 1, 2, 3, 4, 5, 6), max_iter=1).fit(data)
+    assert lagged.encoder_.whitening.window is None
+    assert lagged.encoder_.whitening.n_outputs == 7 * 3
+    y = torch.from_numpy(data.observations[[6, 5, 4, 3, 2, 1, 0]])
+    frames = (y - y.new_tensor(data.observations.mean(0))) @ lagged.encoder_.whitening.frame
+    torch.testing.assert_close(
+        lagged.encoder_.whitening(y.reshape(1, -1))[0], frames.flatten(), atol=1e-3, rtol=1e-3
+    )
+
+
+def test_wide_layers_learn_slowly_and_have_one_basis(monkeypatch):
+    monkeypatch.setattr("dynacl.optimizers.WIDEST", 400)
+    y = turning(3000) @ np.random.default_rng(1).standard_normal((2, 500))
+    y += np.random.default_rng(2).standard_normal(y.shape)
+    y = y.astype(np.float32)
+    model = DCL(2, max_iter=150, batch_size=256, standardize=False, random_state=0).fit(y)
+    soap = model.run_.optimizers[0]
+    assert isinstance(soap, SOAP)
+    peaks = {p.shape: g["peak"] for g in soap.param_groups for p in g["params"]}
+    assert peaks[60, 500] == pytest.approx(0.03 * 200 / 500)
+    assert peaks[60, 60] == peaks[20,] == 0.03
+    first = model.encoder_.layers[0].weight
+    assert "left_basis" in soap.state[first]
+    assert "right_basis" not in soap.state[first]
+    assert model.history_[-1]["bits"] > 3  # 1.9 where it learns as fast as narrow ones
+
+
 def test_linear_start_is_near_the_largest_principal_components():
     y = np.random.default_rng(0).standard_normal((2000, 5)).astype(np.float32)
     y *= np.float32([3, 1, 0.5, 0.01, 2])

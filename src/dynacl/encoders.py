@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,11 @@ import torch
 from torch import Tensor, nn
 
 Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+ENOUGH = 10  # windows a dimension, to know their covariance
+NOISE = 0.1  # a component that follows less than this, against the best, is noise
+FAINT = 0.02  # and less than this it is left out
 
 
 class Whitening(nn.Module):
@@ -25,21 +31,25 @@ class Whitening(nn.Module):
     frame: Tensor
     window: Tensor | None
 
-    def __init__(self, shift: Tensor, frame: Tensor, window: Tensor | None = None) -> None:
+    def __init__(
+        self, shift: Tensor, frame: Tensor, window: Tensor | None = None, n_frames: int = 1
+    ) -> None:
         super().__init__()
+        self.n_frames = n_frames
         self.register_buffer("shift", shift)
         self.register_buffer("frame", frame)
         self.register_buffer("window", window)
 
     @property
     def n_outputs(self) -> int:
-        return (self.frame if self.window is None else self.window).shape[1]
+        if self.window is None:
+            return self.n_frames * self.frame.shape[1]
+        return self.window.shape[1]
 
     def forward(self, y: Tensor) -> Tensor:
-        if self.window is None:
-            return (y - self.shift) @ self.frame
-        frames = y.view(len(y), -1, len(self.shift))
-        return ((frames - self.shift) @ self.frame).flatten(1) @ self.window
+        frames = y.view(len(y), self.n_frames, -1)
+        z = ((frames - self.shift) @ self.frame).flatten(1)
+        return z if self.window is None else z @ self.window
 
 
 class MLP(nn.Module):
@@ -116,25 +126,64 @@ def references(encoder: nn.Module) -> nn.Module:
     return encoder.reference if isinstance(encoder, Asymmetric) else encoder
 
 
-def whitening(y: Floats, windows: npt.NDArray[np.int64] | None = None) -> Whitening:
+def whitening(
+    y: Floats,
+    windows: Ints | None = None,
+    pairs: tuple[Ints, Ints] | None = None,
+    n_signals: int = 0,
+) -> Whitening:
     """Learn a Whitening from observations (T, D), and from windows (n, lags) of rows of them.
 
     Principal components of a frame below 1e-8 of the largest variance are rounding: they
-    are dropped. In a window they are not: there, the small ones are velocities and accelerations.
-    Estimated from at most 200,000 frames and 20,000 windows, evenly spread.
+    are dropped. In a window they are not: there, the small ones are velocities and accelerations;
+    but with few windows a dimension they are chance, and frames alone are whitened.
+    pairs: rows and those that follow them. Whitening makes noise as large as what it hides, so
+    where some components hardly follow from the step before, each counts by how well it does;
+    up to twice `n_signals` components are all taken for signal.
+    Estimated from at most 200,000 frames, 20,000 windows and 20,000 pairs, evenly spread.
     """
-    sample = y[:: max(1, len(y) // 200_000)]
+    sample = _spread(y, 200_000)
     mean = sample.mean(0, dtype=np.float64)
-    frame = _principal(_covariance(sample, mean), 1e-8)
+    frame = _principal(_covariance(sample, mean), 1e-8, most=max(1, len(y) // 2))
+    if pairs is not None and frame.shape[1] > 2 * n_signals:
+        weight = _signal(y, mean, frame, *(_spread(rows, 20_000) for rows in pairs))
+        frame = (frame * weight)[:, weight > FAINT]
     if windows is None or windows.shape[1] == 1:
         return Whitening(_tensor(mean), _tensor(frame))
-    windows = windows[:: max(1, len(windows) // 20_000)]
+    n_frames = windows.shape[1]
+    if len(windows) < ENOUGH * n_frames * frame.shape[1]:
+        return Whitening(_tensor(mean), _tensor(frame), n_frames=n_frames)
+    windows = _spread(windows, 20_000)
     flat = ((np.asarray(y[windows], dtype=np.float64) - mean) @ frame).reshape(len(windows), -1)
     window = _principal(flat.T @ flat / len(flat), 1e-10)
-    return Whitening(_tensor(mean), _tensor(frame), _tensor(window))
+    return Whitening(_tensor(mean), _tensor(frame), _tensor(window), n_frames)
 
 
-def _covariance(y: Floats, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints) -> Doubles:
+    """A weight for each component: R² of it by a linear map from all components a step before,
+    against the best; or 1 for all, if all are signal or none follows linearly."""
+    n, r = len(before), frame.shape[1]
+    if n < 2 * r:
+        return np.ones(r)
+    lagged = np.zeros((len(mean), len(mean)))
+    for start in range(0, n, 4096):
+        part = slice(start, start + 4096)
+        lagged += (y[after[part]] - mean).T @ (y[before[part]] - mean)
+    chance = r / n
+    follows = (np.square(frame.T @ (lagged / n) @ frame).sum(1) - chance) / (1 - chance)
+    best = follows.max()
+    if best < 0.05 or follows.min() > NOISE * best:
+        return np.ones(r)
+    weight: Doubles = np.clip(follows / best, 0, 1)
+    return weight
+
+
+def _spread(rows: Any, most: int) -> Any:
+    """At most about so many of the rows, evenly spread."""
+    return rows[:: max(1, len(rows) // most)]
+
+
+def _covariance(y: Floats, mean: Doubles) -> Doubles:
     """In double precision, of which only some rows are held at a time."""
     total = np.zeros((len(mean), len(mean)))
     for start in range(0, len(y), 4096):
@@ -143,17 +192,20 @@ def _covariance(y: Floats, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     return total / len(y)
 
 
-def _principal(covariance: npt.NDArray[np.float64], least: float) -> npt.NDArray[np.float64]:
-    """The matrix that gives rows unit covariance, without components below `least` of the top."""
+def _principal(covariance: Doubles, least: float, most: int | None = None) -> Doubles:
+    """The matrix that gives rows unit covariance, by rising variance: at most so many components,
+    none below `least` of the top."""
     variance, axes = np.linalg.eigh(covariance)
     keep = variance > least * max(variance[-1], np.finfo(np.float32).tiny)
+    if most is not None:
+        keep[:-most] = False
     if not keep.any():  # constant observations: nothing to scale by
         return np.eye(len(covariance))
-    whiten: npt.NDArray[np.float64] = axes[:, keep] / np.sqrt(variance[keep])
+    whiten: Doubles = axes[:, keep] / np.sqrt(variance[keep])
     return whiten
 
 
-def _tensor(x: npt.NDArray[np.float64]) -> Tensor:
+def _tensor(x: Doubles) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from dynacl import inference, persistence, recipe
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.dynamics import Gated, Identity, SwitchingLinear
-from dynacl.encoders import Asymmetric, whitening
+from dynacl.encoders import Asymmetric
 from dynacl.objective import Dot, log_sum
 from dynacl.settings import Settings, tuples
 from dynacl.training import Callback, Run, train
@@ -334,7 +334,7 @@ class DCL(TransformerMixin, BaseEstimator):
         model.system_ = config["system"]
         generator = torch.Generator().manual_seed(0)
         n_inputs = config["n_features"] * len(settings.time_lags)
-        scaling = recipe.saved_whitening(weights)
+        scaling = recipe.saved_whitening(weights, len(settings.time_lags))
         parts = recipe.build(model, n_inputs, config["n_controls"], settings, generator, scaling)
         for name, part in zip(("encoder", "dynamics", "similarity"), parts, strict=True):
             persistence.load_weights(part, weights, name)
@@ -387,12 +387,8 @@ class DCL(TransformerMixin, BaseEstimator):
         except ValueError as error:
             raise InputError(f"random_state: {error}") from error
         generator = torch.Generator().manual_seed(seed)
-        scaling, lags = None, np.array(settings.time_lags)
-        if settings.standardize and self.encoder is None:
-            windows = series.with_past(int(lags.max()))[:, None] - lags if len(lags) > 1 else None
-            scaling = whitening(series.observations, windows)
-        recipe.warn_if_unobservable(scaling, int(self.n_components))
-        n_inputs = series.n_features * len(lags)
+        scaling = recipe.scaling(self, series, settings)
+        n_inputs = series.n_features * len(settings.time_lags)
         encoder, dynamics, similarity = recipe.build(
             self, n_inputs, series.n_controls, settings, generator, scaling
         )

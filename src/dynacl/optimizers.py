@@ -13,6 +13,8 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 
+WIDEST = 1000  # of a side that is turned: its basis takes a decomposition of width³
+
 
 class SOAP(torch.optim.Optimizer):
     """For matrices; a vector takes Adam's step. Bases turn by one QR iteration every few steps."""
@@ -51,26 +53,36 @@ class SOAP(torch.optim.Optimizer):
             state["mean"] = torch.zeros_like(p)
             state["square"] = torch.zeros_like(p)
             if not flat:
-                for side, G in (("left", gradient), ("right", gradient.T)):
+                for side, G in _sides(gradient):
                     state[side] = G @ G.T
                     state[f"{side}_basis"] = torch.linalg.eigh(state[side])[1].contiguous()
         step = int(state["step"].add_(1))
         momentum, decay = group["momentum"], group["decay"]
         state["mean"].lerp_(gradient, 1 - momentum)
-        if flat:
-            turned, mean = gradient, state["mean"]
-        else:
-            left, right = state["left_basis"], state["right_basis"]
-            turned, mean = left.T @ gradient @ right, left.T @ state["mean"] @ right
+        left, right = state.get("left_basis"), state.get("right_basis")
+        turned, mean = _turned(gradient, left, right), _turned(state["mean"], left, right)
         state["square"].lerp_(turned.square(), 1 - decay)
         spread = (state["square"] / (1 - decay**step)).sqrt_().add_(group["eps"])
         move = mean / (1 - momentum**step) / spread
-        p.add_(move if flat else left @ move @ right.T, alpha=-group["lr"])
+        back = [None if basis is None else basis.T for basis in (left, right)]
+        p.add_(_turned(move, *back), alpha=-group["lr"])
         if flat:
             return
-        for side, G in (("left", gradient), ("right", gradient.T)):
+        for side, G in _sides(gradient):
             state[side].lerp_(G @ G.T, 1 - decay)
             if step % group["every"] == 0:
                 turned = torch.linalg.qr(state[side] @ state[f"{side}_basis"])[0]
                 # Row-major, as a checkpoint keeps it: products must round alike after loading.
                 state[f"{side}_basis"] = turned.contiguous()
+
+
+def _sides(gradient: Tensor) -> list[tuple[str, Tensor]]:
+    sides = (("left", gradient), ("right", gradient.T))
+    return [(side, G) for side, G in sides if len(G) <= WIDEST]
+
+
+def _turned(G: Tensor, left: Tensor | None, right: Tensor | None) -> Tensor:
+    """G in these bases; None leaves a side as it is."""
+    if left is not None:
+        G = left.T @ G
+    return G if right is None else G @ right

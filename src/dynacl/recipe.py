@@ -24,7 +24,7 @@ from dynacl.dynamics import (
     SwitchingLinear,
     Truth,
 )
-from dynacl.encoders import MLP, Asymmetric, OnSphere, Whitening
+from dynacl.encoders import MLP, Asymmetric, OnSphere, Whitening, whitening
 from dynacl.objective import Dot, Euclidean
 from dynacl.objective.density import KERNELS
 from dynacl.settings import PROTOCOLS, Settings, default_steps
@@ -184,6 +184,25 @@ def correlation_time(series: TimeSeries, offset: int, most: int = 20) -> int:
     return most
 
 
+def scaling(model: DCL, series: TimeSeries, settings: Settings) -> Whitening | None:
+    """How the input is standardised; a warning if less than the state can be read off it."""
+    if not settings.standardize or model.encoder is not None:
+        return None
+    lags, d = np.array(settings.time_lags), int(model.n_components)
+    windows = series.with_past(int(lags.max()))[:, None] - lags if len(lags) > 1 else None
+    t = series.steps(settings.time_offset, allow_short=True)
+    # What an input does to the state does not follow from the state, and is no noise.
+    pairs = None if series.n_controls else (t, t + settings.time_offset)
+    found = whitening(series.observations, windows, pairs, d)
+    if found.n_outputs < d:  # with a linear mixing, that is the rank of the matrix O
+        warnings.warn(
+            f"the observations span {found.n_outputs} dimensions, fewer than the {d} latents: "
+            "the state cannot be read off them unless the mixing is non-linear; add time_lags",
+            stacklevel=4,
+        )
+    return found
+
+
 def build(
     model: DCL,
     n_inputs: int,
@@ -254,20 +273,12 @@ def _dynamics(
     )
 
 
-def saved_whitening(weights: Mapping[str, Tensor]) -> Whitening | None:
+def saved_whitening(weights: Mapping[str, Tensor], n_frames: int) -> Whitening | None:
     """The input scaling among the weights of a saved model, wherever its encoder keeps it."""
     found = {k.rsplit(".", 1)[1]: v for k, v in weights.items() if ".whitening." in k}
-    return Whitening(found["shift"], found["frame"], found.get("window")) if found else None
-
-
-def warn_if_unobservable(whitening: Whitening | None, d: int) -> None:
-    """With a linear mixing, the rank of the lagged observations is that of the matrix O."""
-    if whitening is not None and whitening.n_outputs < d:
-        warnings.warn(
-            f"the observations span {whitening.n_outputs} dimensions, fewer than the {d} latents: "
-            "the state cannot be read off them unless the mixing is non-linear; add time_lags",
-            stacklevel=4,
-        )
+    if not found:
+        return None
+    return Whitening(found["shift"], found["frame"], found.get("window"), n_frames)
 
 
 def device(name: str) -> torch.device:

@@ -31,6 +31,7 @@ from dynacl.progress import Progress
 from dynacl.settings import Settings
 
 SPLIT_PAIRS = 20_000
+WIDE = 200  # inputs of a layer, from where its rate falls
 NEAR_CAP = 0.98  # share of the cap from which the goodness of fit says nothing more
 Record = dict[str, float]
 Callback = Callable[["Run", Record], bool | None]
@@ -277,7 +278,7 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
     t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=run.generator)]
     pairs = [
         encode(run, data, part, part + run.settings.time_offset, device)
-        for part in t.split(run.settings.batch_size)
+        for part in torch.split(t, run.settings.batch_size)
     ]
     now, following = map(torch.cat, zip(*pairs, strict=True))
     drive = None if data.u is None else data.u[t]
@@ -340,7 +341,11 @@ def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
     dynamics = [p for p in others if p.requires_grad]
     optimizers: list[torch.optim.Optimizer] = []
     if s.optimizer == "soap" and encoder:
-        optimizers.append(SOAP(encoder, lr=s.learning_rate))
+        by_rate: dict[float, list[nn.Parameter]] = {}
+        for p in encoder:
+            by_rate.setdefault(s.learning_rate * _ease(p), []).append(p)
+        groups = [{"params": params, "lr": rate} for rate, params in by_rate.items()]
+        optimizers.append(SOAP(groups))
         encoder = []
     groups = [{"params": encoder, "lr": s.learning_rate}] if encoder else []
     if dynamics:
@@ -351,6 +356,12 @@ def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
         for group in optimizer.param_groups:
             group["peak"] = group["lr"]
     return optimizers
+
+
+def _ease(p: nn.Parameter) -> float:
+    """Factor on the rate of a wide layer: each weight moves alike, so its output moves by their
+    number."""
+    return min(1.0, WIDE / p.shape[1]) if p.ndim == 2 else 1.0
 
 
 def set_rates(run: Run) -> None:
