@@ -49,6 +49,7 @@ class Row:
     post_hoc: str | None = None  # dynamics fitted afterwards, which are judged instead
     control: bool = True  # whether the model is given the control input, where there is one
     paper_training: Settings = field(default_factory=dict)  # replaces settings of that protocol
+    our_training: Settings = field(default_factory=dict)  # and of ours
     place: Settings = field(default_factory=dict)  # in the figure: panel, x, curve
     datasets: int = 3  # repeats of the paper
     seeds: int = 3
@@ -186,7 +187,7 @@ def configuration(
 
 def train_as(row: Row, scale: str, protocol: str) -> dict[str, Any]:
     """Arguments of DCL that say how to train."""
-    training: dict[str, Any] = {"protocol": "default"}
+    training: dict[str, Any] = {"protocol": "default"} | dict(row.our_training)
     if protocol == "paper":
         training = {"protocol": f"paper-{row.family}"} | dict(row.paper_training)
         if scale == "quick":
