@@ -115,3 +115,9 @@ def test_partial_observation_needs_the_past():
     found = example("partial_observation").main()
     assert found[(0, 4, 8)] > 0.95
     assert found[(0,)] < 0.7
+
+
+def test_recording_gives_its_hidden_state_on_a_trial_that_was_held_out():
+    found = example("recording").main()
+    assert found["components kept"] < 10  # of 200 cells: the others are noise
+    assert found["R², held-out trial"] > 0.8

@@ -304,6 +304,40 @@ def test_whitening_leaves_out_noise_and_only_noise():
     assert whitening(mixed, pairs=(t, t + 1), n_signals=2).n_outputs == 4  # no room for noise
 
 
+def test_a_component_counts_by_how_well_it_follows_with_lags_too():
+    rng, n = np.random.default_rng(2), 20_000
+    t, follow = np.arange(n - 1), np.array([0.99, 0.9, 0.7, 0.5, *[0.0] * 6])
+    y = np.zeros((n, 10))
+    for i in range(1, n):
+        y[i] = follow * y[i - 1] + np.sqrt(1 - follow**2) * rng.standard_normal(10)
+    y *= 2.0 ** -np.arange(10)  # so that principal components are the channels
+    y = y[:, ::-1].astype(np.float32).copy()
+    found = whitening(y, pairs=(t, t + 1))
+    weight = found(torch.from_numpy(y)).std(0).numpy()[::-1]
+    np.testing.assert_allclose(weight, (follow**2 / follow[0] ** 2)[:4], atol=0.03)
+    assert found.order.tolist() == [0, 1, 2, 3]
+    windows = np.arange(2, n)[:, None] - np.arange(3)
+    lagged = whitening(y, windows, (t, t + 1))
+    assert lagged.window is None  # whitening them again would undo the weights
+    assert lagged.n_outputs == 12
+    assert lagged.order.tolist() == [0, 1, 2, 3]  # of the first frame
+    assert whitening(y, windows).window is not None
+    fewer = np.delete(y, [6, 7], axis=1)  # two that follow, and six of noise
+    assert whitening(fewer, pairs=(t, t + 1)).n_outputs == 2
+    assert whitening(fewer, pairs=(t, t + 1), n_signals=3).n_outputs == 3  # as many as latents
+    assert whitening(y[:60], pairs=(t[:59], t[:59] + 1)).n_outputs <= 14
+
+
+def test_whitening_takes_any_shape_in_front():
+    y = np.random.default_rng(0).standard_normal((200, 4)).astype(np.float32)
+    scaling = whitening(y)
+    rows = torch.from_numpy(y[:6])
+    expected = scaling(rows)
+    torch.testing.assert_close(scaling(rows[0]), expected[0])
+    torch.testing.assert_close(scaling(rows.view(2, 3, 4)), expected.view(2, 3, 4))
+    assert scaling(rows[:0]).shape == (0, 4)
+
+
 def test_noise_of_many_channels_does_not_reach_the_encoder(monkeypatch):
     system = {"d": 2, "angle": 10, "noise": 0.05, "observed": 40, "layers": 2,
               "observation_noise": 0.1, "trials": 30, "steps": 100}  # fmt: skip
@@ -461,6 +495,8 @@ def test_many_modes_start_at_a_linear_map_and_a_bank_fitted_to_it(data, monkeypa
     assert (many.settings_.horizon, many.settings_.learning_rate) == (1, 1e-3)
     chosen = small(dynamics="switching", n_modes=31, max_iter=1, learning_rate=0.01).fit(data)
     assert chosen.settings_.learning_rate == 0.01
+    plain = small(dynamics="switching", n_modes=31, max_iter=1, standardize=False).fit(data)
+    assert plain.settings_.learning_rate == 0.03  # no linear start, no slow one
     when.clear()
     few = small(dynamics="switching", n_modes=30, max_iter=10).fit(data)
     assert when == [2]

@@ -25,6 +25,7 @@ class Whitening(nn.Module):
     Learned from the training data, not by gradient descent, and part of the model. `shift` (D,) and
     `frame` (D, r) take one observation; `window` (lags · r, s), only with time lags, takes the
     whitened observations of a window, which are much alike and differ in what matters.
+    `order` lists outputs (without `window`: of the first frame), what matters most last.
     """
 
     shift: Tensor
@@ -36,6 +37,7 @@ class Whitening(nn.Module):
     ) -> None:
         super().__init__()
         self.n_frames = n_frames
+        self.order = np.arange(frame.shape[1] if window is None else window.shape[1])
         self.register_buffer("shift", shift)
         self.register_buffer("frame", frame)
         self.register_buffer("window", window)
@@ -47,8 +49,8 @@ class Whitening(nn.Module):
         return self.window.shape[1]
 
     def forward(self, y: Tensor) -> Tensor:
-        frames = y.view(len(y), self.n_frames, -1)
-        z = ((frames - self.shift) @ self.frame).flatten(1)
+        frames = y.reshape(*y.shape[:-1], self.n_frames, len(self.shift))
+        z = ((frames - self.shift) @ self.frame).flatten(-2)
         return z if self.window is None else z @ self.window
 
 
@@ -83,9 +85,11 @@ class MLP(nn.Module):
             self.layers[0].weight.mul_(gain)  # type: ignore[operator]
         self.linear = _linear(n_inputs, d, generator) if linear_start else None
         if self.linear is not None:
+            order = np.arange(n_inputs) if whitening is None else whitening.order
             with torch.no_grad():
-                # Whitening orders components by rising variance.
-                self.linear.weight.copy_(torch.eye(d, n_inputs).flip(0, 1))
+                self.linear.weight.zero_()
+                for i, column in enumerate(order[: -d - 1 : -1].tolist()):
+                    self.linear.weight[i, column] = 1
                 self.linear.bias.zero_()
                 self.layers[-1].weight.mul_(0.1)  # type: ignore[operator]
 
@@ -138,21 +142,29 @@ def whitening(
     are dropped. In a window they are not: there, the small ones are velocities and accelerations;
     but with few windows a dimension they are chance, and frames alone are whitened.
     pairs: rows and those that follow them. Whitening makes noise as large as what it hides, so
-    where some components hardly follow from the step before, each counts by how well it does;
-    up to twice `n_signals` components are all taken for signal.
+    where some components hardly follow from the step before, each counts by how well it does, and
+    frames alone are whitened; up to twice `n_signals` components are all taken for signal. To tell,
+    it takes four pairs a component: with fewer pairs, only the largest components are kept.
     Estimated from at most 200,000 frames, 20,000 windows and 20,000 pairs, evenly spread.
     """
     sample = _spread(y, 200_000)
     mean = sample.mean(0, dtype=np.float64)
-    frame = _principal(_covariance(sample, mean), 1e-8, most=max(1, len(y) // 2))
-    if pairs is not None and frame.shape[1] > 2 * n_signals:
-        weight = _signal(y, mean, frame, *(_spread(rows, 20_000) for rows in pairs))
-        frame = (frame * weight)[:, weight > FAINT]
-    if windows is None or windows.shape[1] == 1:
-        return Whitening(_tensor(mean), _tensor(frame))
-    n_frames = windows.shape[1]
-    if len(windows) < ENOUGH * n_frames * frame.shape[1]:
-        return Whitening(_tensor(mean), _tensor(frame), n_frames=n_frames)
+    pairs = pairs and (_spread(pairs[0], 20_000), _spread(pairs[1], 20_000))
+    most = len(y) // 2 if pairs is None else len(pairs[0]) // 4
+    frame = _principal(_covariance(sample, mean), 1e-8, most=max(1, 2 * n_signals, most))
+    weight = np.ones(frame.shape[1])
+    if pairs is not None and len(weight) > 2 * n_signals:
+        weight = _signal(y, mean, frame, *pairs)
+    best = np.argsort(-weight, kind="stable")[:n_signals]
+    kept = (weight > FAINT) | np.isin(np.arange(len(weight)), best)
+    weight = np.maximum(weight, FAINT)[kept]
+    frame = frame[:, kept] * weight
+    n_frames = 1 if windows is None else windows.shape[1]
+    few = windows is not None and len(_spread(windows, 20_000)) < ENOUGH * n_frames * len(weight)
+    if windows is None or n_frames == 1 or few or weight.min() < 1:
+        found = Whitening(_tensor(mean), _tensor(frame), n_frames=n_frames)
+        found.order = np.argsort(weight, kind="stable")
+        return found
     windows = _spread(windows, 20_000)
     flat = ((np.asarray(y[windows], dtype=np.float64) - mean) @ frame).reshape(len(windows), -1)
     window = _principal(flat.T @ flat / len(flat), 1e-10)
@@ -163,7 +175,7 @@ def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints)
     """A weight for each component: R² of it by a linear map from all components a step before,
     against the best; or 1 for all, if all are signal or none follows linearly."""
     n, r = len(before), frame.shape[1]
-    if n < 2 * r:
+    if n < 4 * r:  # too few to tell
         return np.ones(r)
     lagged = np.zeros((len(mean), len(mean)))
     for start in range(0, n, 4096):
@@ -179,8 +191,8 @@ def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints)
 
 
 def _spread(rows: Any, most: int) -> Any:
-    """At most about so many of the rows, evenly spread."""
-    return rows[:: max(1, len(rows) // most)]
+    """At most so many of the rows, evenly spread."""
+    return rows[:: max(1, -(-len(rows) // most))]
 
 
 def _covariance(y: Floats, mean: Doubles) -> Doubles:

@@ -158,10 +158,10 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
             # So many modes tile the space: a state visits each briefly, and their errors differ by
             # a ratio, not by a distance. They can follow nearly any redrawing of the space, so it
             # starts at a linear map, with a bank fitted to that, and is redrawn slowly.
-            found = replace(
-                found, switching_logits="relative", horizon=1, one_step=0.0, linear_start=True,
-                learning_rate=model.learning_rate or 1e-3,
-            )  # fmt: skip
+            found = replace(found, switching_logits="relative", horizon=1)
+            if found.standardize and model.encoder is None:
+                found = replace(found, one_step=0.0, linear_start=True,
+                                learning_rate=model.learning_rate or 1e-3)  # fmt: skip
     pairs = len(series.steps(found.time_offset * found.horizon, past))
     if model.batch_size is None and model.protocol == "default":
         found = replace(found, batch_size=max(2, min(found.batch_size, pairs)))

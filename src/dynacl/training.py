@@ -8,6 +8,7 @@ never stopped.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import signal
 import threading
@@ -278,7 +279,7 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
     t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=run.generator)]
     pairs = [
         encode(run, data, part, part + run.settings.time_offset, device)
-        for part in torch.split(t, run.settings.batch_size)
+        for part in torch.split(t, 2048)
     ]
     now, following = map(torch.cat, zip(*pairs, strict=True))
     drive = None if data.u is None else data.u[t]
@@ -341,10 +342,8 @@ def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
     dynamics = [p for p in others if p.requires_grad]
     optimizers: list[torch.optim.Optimizer] = []
     if s.optimizer == "soap" and encoder:
-        by_rate: dict[float, list[nn.Parameter]] = {}
-        for p in encoder:
-            by_rate.setdefault(s.learning_rate * _ease(p), []).append(p)
-        groups = [{"params": params, "lr": rate} for rate, params in by_rate.items()]
+        eased = itertools.groupby(encoder, _ease)
+        groups = [{"params": list(p), "lr": s.learning_rate * ease} for ease, p in eased]
         optimizers.append(SOAP(groups))
         encoder = []
     groups = [{"params": encoder, "lr": s.learning_rate}] if encoder else []
