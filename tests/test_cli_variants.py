@@ -304,6 +304,16 @@ def test_resume_refuses_an_option_that_the_run_does_not_have(stopped, flag, valu
     assert (stopped / "stopped" / "checkpoint").read_bytes() == before
 
 
+def test_resume_refuses_other_data(stopped, tmp_path, capsys):
+    shutil.copytree(stopped / "stopped", tmp_path / "stopped")
+    data = TimeSeries.read(stopped / "lds.npz")
+    data.select(range(data.n_trials - 1)).write(tmp_path / "lds.npz")
+    capsys.readouterr()
+    assert resume(tmp_path) == 2
+    assert "X: is not the data that this run was begun with" in capsys.readouterr().err
+    assert DCL.load(tmp_path / "stopped").n_iter_ < 4
+
+
 def test_resume_takes_the_options_that_the_run_has(stopped, tmp_path):
     shutil.copytree(stopped / "stopped", tmp_path / "stopped")
     shutil.copy(stopped / "lds.npz", tmp_path)

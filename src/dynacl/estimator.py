@@ -166,6 +166,7 @@ class DCL(TransformerMixin, BaseEstimator):
                 )
             self.system_ = {k: v.tolist() for k, v in series.truth.system.items() if "." not in k}
         self.run_ = self._start(series)
+        self.data_: int | None = series.fingerprint()
         self.transitions_: Array | None = None
         return self._train(series, callback, self.run_.settings.max_iter)
 
@@ -176,6 +177,7 @@ class DCL(TransformerMixin, BaseEstimator):
         if not hasattr(self, "run_"):
             return self.fit(X, u=u, callback=callback)
         series = self._driven(X, u)
+        self.data_ = series.fingerprint()
         run = self.run_
         # The schedule is stretched to its new end; the optimisers keep what they remember.
         settings = recipe.settings(self, series)
@@ -187,7 +189,11 @@ class DCL(TransformerMixin, BaseEstimator):
     def resume(self, X: Any, *, u: Any = None, callback: Callback | None = None) -> DCL:
         """Take an interrupted fit to its end, exactly as if it had not been interrupted."""
         check_is_fitted(self, "run_")
-        return self._train(self._driven(X, u), callback, self.run_.settings.max_iter)
+        series = self._driven(X, u)
+        if self.data_ not in (None, series.fingerprint()):
+            raise InputError("X: is not the data that this run was begun with; wanted the same, "
+                             "with trials and control; partial_fit takes other data")  # fmt: skip
+        return self._train(series, callback, self.run_.settings.max_iter)
 
     # -- using what was learned ----------------------------------------------------------------
 
@@ -343,6 +349,7 @@ class DCL(TransformerMixin, BaseEstimator):
         model.run_.history = config["history"]
         model.n_features_in_ = config["n_features"]
         model.n_controls_in_ = config["n_controls"]
+        model.data_ = config.get("data")
         chain = config["transitions"]
         model.transitions_ = None if chain is None else np.array(chain, dtype=np.float32)
         return model._remember()

@@ -46,6 +46,7 @@ def save_model(model: DCL, folder: str | os.PathLike[str]) -> None:
         "settings": asdict(model.settings_),
         "n_features": model.n_features_in_,
         "n_controls": model.n_controls_in_,
+        "data": model.data_,
         "system": model.system_,
         "transitions": None if model.transitions_ is None else model.transitions_.tolist(),
         "n_iter": model.n_iter_,
