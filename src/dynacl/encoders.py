@@ -159,13 +159,13 @@ def whitening(
     kept = (weight > FAINT) | np.isin(np.arange(len(weight)), best)
     weight = np.maximum(weight, FAINT)[kept]
     frame = frame[:, kept] * weight
-    n_frames = 1 if windows is None else windows.shape[1]
-    few = windows is not None and len(_spread(windows, 20_000)) < ENOUGH * n_frames * len(weight)
-    if windows is None or n_frames == 1 or few or weight.min() < 1:
+    windows = np.arange(len(y))[:, None] if windows is None else windows
+    windows, n_frames = _spread(windows, 20_000), windows.shape[1]
+    few = len(windows) < ENOUGH * n_frames * len(weight)
+    if n_frames == 1 or few or weight.min() < 1:
         found = Whitening(_tensor(mean), _tensor(frame), n_frames=n_frames)
         found.order = np.argsort(weight, kind="stable")
         return found
-    windows = _spread(windows, 20_000)
     flat = ((np.asarray(y[windows], dtype=np.float64) - mean) @ frame).reshape(len(windows), -1)
     window = _principal(flat.T @ flat / len(flat), 1e-10)
     return Whitening(_tensor(mean), _tensor(frame), _tensor(window), n_frames)
@@ -177,12 +177,9 @@ def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints)
     n, r = len(before), frame.shape[1]
     if n < 4 * r:  # too few to tell
         return np.ones(r)
-    lagged = np.zeros((len(mean), len(mean)))
-    for start in range(0, n, 4096):
-        part = slice(start, start + 4096)
-        lagged += (y[after[part]] - mean).T @ (y[before[part]] - mean)
     chance = r / n
-    follows = (np.square(frame.T @ (lagged / n) @ frame).sum(1) - chance) / (1 - chance)
+    lagged = _covariance(y, mean, after, before)
+    follows = (np.square(frame.T @ lagged @ frame).sum(1) - chance) / (1 - chance)
     best = follows.max()
     if best < 0.05 or follows.min() > NOISE * best:
         return np.ones(r)
@@ -195,13 +192,18 @@ def _spread(rows: Any, most: int) -> Any:
     return rows[:: max(1, -(-len(rows) // most))]
 
 
-def _covariance(y: Floats, mean: Doubles) -> Doubles:
-    """In double precision, of which only some rows are held at a time."""
+def _covariance(
+    y: Floats, mean: Doubles, rows: Ints | None = None, others: Ints | None = None
+) -> Doubles:
+    """Of rows with others (default: all with themselves), in double precision, a part at a time."""
+    n = len(y) if rows is None else len(rows)
     total = np.zeros((len(mean), len(mean)))
-    for start in range(0, len(y), 4096):
-        centred = y[start : start + 4096] - mean
-        total += centred.T @ centred
-    return total / len(y)
+    for start in range(0, n, 4096):
+        part = slice(start, start + 4096)
+        left = y[part if rows is None else rows[part]] - mean
+        right = left if others is None else y[others[part]] - mean
+        total += left.T @ right
+    return total / n
 
 
 def _principal(covariance: Doubles, least: float, most: int | None = None) -> Doubles:
