@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
@@ -73,6 +75,26 @@ def test_verdict_of_a_cell_follows_the_rules(paper, ours, claimed, verdict):
 )
 def test_verdict_of_a_claim_is_sign_and_size(paper, ours, verdict):
     assert verdicts.claim(paper, ours) == verdict
+
+
+@pytest.mark.parametrize(
+    ("sign", "ours", "verdict"),
+    [
+        (1, 0.6, "holds"),
+        (1, 0.4, "not seen"),
+        (1, -0.6, "reversed"),
+        (-1, -0.6, "holds"),
+        (0, 0.4, "holds"),
+        (0, 0.6, "new"),
+        (1, None, "not run"),
+    ],
+)
+def test_verdict_of_a_claim_without_numbers_is_its_sign(sign, ours, verdict):
+    assert verdicts.claim(None, ours, sign) == verdict
+
+
+def test_cell_is_not_decidable_where_the_paper_prints_no_spread():
+    assert verdicts.cell((66.0, None), [66.0], True) == "not decidable"
 
 
 def test_identity_rows_and_controls_are_never_better(tmp_path):
@@ -501,11 +523,51 @@ def test_status_and_compute_see_fits_with_any_number_of_threads(tmp_path, capsys
     assert "| 3 | 1, 2 | 3 | 0.00 |" in text  # mean 10 / 3 core seconds
 
 
-def test_command_of_a_table_names_its_threads():
-    words = ["reproduce", "table1", "--only", "lds/*"]
-    assert _command(parser().parse_args(words)).endswith("--only 'lds/*'")
-    with_threads = _command(parser().parse_args([*words, "--threads", "2"]))
-    assert with_threads.endswith("--only 'lds/*' --threads 2")
+def test_command_of_a_table_names_the_repeats_that_are_there():
+    words = ["reproduce", "table1", "--scale", "paper", "--only", "lds/*"]
+    usual = plan(TABLE1, scale="paper")
+    some = plan(TABLE1, scale="paper", only=["lds/*"], datasets=[0, 4], seeds=[0])
+    said = _command(parser().parse_args(words), some, usual)
+    assert said.endswith("--protocol ours --only 'lds/*' --datasets 0 4 --seeds 0")
+    more = [*some, *plan(TABLE1, scale="paper", only=["slds/truth"], datasets=[0], seeds=[0])]
+    assert "--only" not in _command(parser().parse_args(words), more, usual)
+    with_threads = _command(parser().parse_args([*words[:4], "--threads", "2"]), usual, usual)
+    assert with_threads == "dynacl reproduce table1 --scale paper --protocol ours --threads 2"
+
+
+def test_table_grows_with_repeats_of_other_commands(tmp_path, capsys):
+    def n(*words):
+        assert smoke(tmp_path, "--only", "lds/linear", *words) == 0
+        found = json.loads((tmp_path / "table1-smoke-ours" / "table.json").read_text())
+        cell = next(c for c in found["cells"] if c["row"] == "lds/linear")
+        return cell["ours"]["n"], found["command"]
+
+    assert n()[0] == 1
+    assert n("--datasets", "7", "--seeds", "3", "4")[0] == 3
+    again, command = n()
+    assert again == 3
+    assert "--datasets 0 7 --seeds 0 3 4" in command
+    capsys.readouterr()
+    assert main(["reproduce", "--status", str(tmp_path)]) == 0
+    assert "table1           smoke  ours   3 done, 0 failed, 14 missing" in capsys.readouterr().out
+
+
+def test_status_names_failed_fits(tmp_path, capsys):
+    (fit,) = plan(TABLE1, scale="smoke", only=["lds/linear"])
+    failed = record(fit, {}) | {"state": "failed", "error": "ValueError: no\nmore"}
+    sweep([fit], Store(tmp_path), lambda configs: iter([Outcome(failed)]))
+    capsys.readouterr()
+    assert main(["reproduce", "--status", str(tmp_path)]) == 0
+    assert "lds/linear, data 0, seed 0: ValueError: no\n" in capsys.readouterr().out
+
+
+def test_reader_that_has_seen_enough_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "dynacl", "reproduce", "--list"]
+    ended = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_list_names_every_table_and_figure(capsys):

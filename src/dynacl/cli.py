@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import os
 import sys
 import time
 import warnings
@@ -40,7 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     warnings.showwarning = _say_warning
     try:
-        return int(options.command(options) or 0)
+        code = int(options.command(options) or 0)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (InputError, OSError) as error:
         print(f"dynacl {options.name}: error: {error}", file=sys.stderr)
         return 2

@@ -25,7 +25,7 @@ def rows(scale: str) -> list[Row]:
             model={"n_components": 3, "dynamics": "identity", "similarity": "dot", **arguments},
             cells=("r2",),
             family="lds",
-            place={"panel": f"κ_p = {pair:g}", "x": kappa, "curve": model},
+            place={"panel": f"κₚ = {pair:g}", "x": kappa, "curve": model},
         )
         for pair in GRID[scale]["pair"]
         for kappa in GRID[scale]["kappa"]
@@ -43,9 +43,9 @@ EXPERIMENT = Experiment(
     claims=tuple(
         Claim(f"κ {kappa}, κ_p {pair}: corrected minus plain",
               (f"kappa={kappa},pair={pair}/corrected", "r2"),
-              (f"kappa={kappa},pair={pair}/plain", "r2"))
+              (f"kappa={kappa},pair={pair}/plain", "r2"), sign)
         for pair in (16, 64)
-        for kappa in (0, 4, 16)
+        for kappa, sign in ((0, 0), (4, 1), (16, 1))
     ),
     figures=pictures.kde,
 )  # fmt: skip

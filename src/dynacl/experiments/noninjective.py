@@ -57,7 +57,7 @@ EXPERIMENT = Experiment(
     "Equidistant: k lags spread over a window of 100 steps.",
     claims=tuple(
         Claim(f"rank {rank}, {MIXINGS[mixing]}: {text}", (f"{mixing},rank={rank},{more}", "r2"),
-              (f"{mixing},rank={rank},{less}", "r2"))
+              (f"{mixing},rank={rank},{less}", "r2"), 1)
         for mixing, rank in (("linear", 1), ("linear", 2), ("linear", 3), ("mlp", 3))
         for text, more, less in (
             ("100 steps minus 1, DCL", "consecutive=100/linear", "consecutive=1/linear"),

@@ -67,6 +67,7 @@ class Claim:
     text: str
     more: tuple[str, str]  # row, metric
     less: tuple[str, str]
+    sign: int | None = None  # 1, 0 (no difference) or −1: what it says where it prints no numbers
 
 
 @dataclass(frozen=True)
@@ -236,8 +237,11 @@ def name(config: Config) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def paper_numbers(name: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Row → metric → (mean, std) as fractions, from paper/NAME.json; empty where it prints none."""
+def paper_numbers(name: str) -> dict[str, dict[str, tuple[float, float | None]]]:
+    """Row → metric → (mean, std) as fractions, from paper/NAME.json; empty where it prints none.
+
+    A std is None where the paper prints a mean alone.
+    """
     file = files("dynacl.experiments") / "paper" / f"{name}.json"
     if not file.is_file():
         return {}
@@ -245,7 +249,8 @@ def paper_numbers(name: str) -> dict[str, dict[str, tuple[float, float]]]:
     unit = table["unit"]
     return {
         row: {
-            metric: (mean * unit[metric], std * unit[metric]) for metric, (mean, std) in of.items()
+            metric: (mean * unit[metric], None if std is None else std * unit[metric])
+            for metric, (mean, std) in of.items()
         }
         for row, of in table["rows"].items()
     }

@@ -68,7 +68,9 @@ def table(view: View) -> list[Line]:
         for metric in row.cells:
             ours = [100 * v for v in view.values(row.name, metric)]
             printed = paper.get(row.name, {}).get(metric)
-            reference = None if printed is None else (100 * printed[0], 100 * printed[1])
+            reference = None if printed is None else (
+                100 * printed[0], None if printed[1] is None else 100 * printed[1]
+            )  # fmt: skip
             claimed = METRICS[metric].claim == "higher" and not row.is_baseline
             verdict = verdicts.cell(reference, ours, claimed)
             failed = sum(f.row.name == row.name and view.state(f) == "failed" for f in view.fits)
@@ -106,8 +108,9 @@ def claims(view: View) -> list[Line]:
         lines.append({
             "claim": claim.text,
             "paper": reference,
+            "sign": claim.sign,
             "ours": summary(differences),
-            "verdict": verdicts.claim(reference, mean),
+            "verdict": verdicts.claim(reference, mean, claim.sign),
         })  # fmt: skip
     return lines
 
@@ -189,7 +192,7 @@ def markdown(content: Line) -> str:
     if content["cells"]:
         parts.append(_cells(content["cells"]))
     if content["claims"]:
-        lines = [f"| {c['claim']} | {_number(c['paper'])} | {_ours(c['ours'])} | {_n(c['ours'])} "
+        lines = [f"| {c['claim']} | {_claimed(c)} | {_ours(c['ours'])} | {_n(c['ours'])} "
                  f"| {c['verdict']} |" for c in content["claims"]]  # fmt: skip
         head = (
             "| claim (difference in points) | paper | ours | n | verdict |\n|---|---|---|---|---|"
@@ -209,7 +212,7 @@ def _cells(lines: Sequence[Line]) -> str:
     body = []
     for line in lines:
         paper = line["paper"]
-        printed = "–" if paper is None else f"{paper['mean']:.2f} ± {paper['std']:.2f}"
+        printed = "–" if paper is None else _mean(paper)
         body.append(
             f"| {line['row']} | {line['label']} | {printed} | {_ours(line['ours'])} "
             f"| {_n(line['ours'])} | {_number(line['difference'])} | {line['verdict']} |"
@@ -218,9 +221,17 @@ def _cells(lines: Sequence[Line]) -> str:
 
 
 def _ours(ours: Line | None) -> str:
-    if ours is None:
-        return "–"
-    return f"{ours['mean']:.2f}" + ("" if ours["std"] is None else f" ± {ours['std']:.2f}")
+    return "–" if ours is None else _mean(ours)
+
+
+def _mean(of: Line) -> str:
+    return f"{of['mean']:.2f}" + ("" if of["std"] is None else f" ± {of['std']:.2f}")
+
+
+def _claimed(claim: Line) -> str:
+    if claim["paper"] is None and claim["sign"] is not None:
+        return {1: "positive", 0: "none", -1: "negative"}[claim["sign"]]
+    return _number(claim["paper"])
 
 
 def _n(ours: Line | None) -> str:

@@ -9,6 +9,8 @@ import os
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
@@ -35,14 +37,13 @@ def reproduce(o: argparse.Namespace) -> int:
     if out.exists() and not out.is_dir():
         raise InputError(f"--out: {out} is a file; wanted a folder")
     experiment, store = EXPERIMENTS[o.experiment], Store(out)
-    fits = _plan(experiment, o, o.protocol, chosen=True)
+    fits = _plan(experiment, o, o.protocol, o.only, o.datasets, o.seeds)
     todo = missing(fits, store, again=o.force_failed)
-    jobs = o.jobs or max(1, (os.cpu_count() or 1) // o.threads)
+    jobs = o.jobs or _jobs(o.threads)
     if o.dry_run:
         return _dry_run(fits, todo, store, jobs)
 
-    print(f"{experiment.name}: {len(fits)} fits, {len(todo)} to run, {jobs} at a time",
-          file=sys.stderr)  # fmt: skip
+    print(f"{experiment.name}: {_to_run(fits, todo)}, {jobs} at a time", file=sys.stderr)
     folder = out / f"{experiment.name}-{o.scale}-{o.protocol}"
     view = partial(_render, experiment, store, o, folder)
     try:
@@ -60,33 +61,56 @@ def reproduce(o: argparse.Namespace) -> int:
 def _render(
     experiment: Experiment, store: Store, o: argparse.Namespace, folder: Path
 ) -> list[Path]:
-    """All rows, also those that --only left out this time: a table grows with what is there."""
+    """All that is there, also what --only, --datasets and --seeds left out: a table grows."""
+    datasets, seeds = store.repeats()
+    if experiment.needs_data:
+        datasets = o.datasets  # a number is that of a file, which may not be there
 
     def view(protocol: str) -> View:
-        both = _plan(experiment, o, protocol) + _plan(experiment, o, protocol, chosen=True)
-        fits = {(f.row.name, f.name): f for f in both}
+        default = _plan(experiment, o, protocol)
+        chosen = _plan(experiment, o, protocol, o.only, o.datasets, o.seeds)
+        there = [f for f in _plan(experiment, o, protocol, (), datasets, seeds)
+                 if store.state(f.name) != "missing"]  # fmt: skip
+        fits = {(f.row.name, f.name): f for f in (*default, *chosen, *there)}
         return View(experiment, list(fits.values()), store)
 
+    ours = view(o.protocol)
     twins = view("paper" if o.protocol == "ours" else "ours")
     twins.fits = [f for f in twins.fits if f.row.model.get("dynamics") == "identity"]
-    about = {"scale": o.scale, "protocol": o.protocol, "command": _command(o)}
-    return render(view(o.protocol), folder, about, twins)
+    default = _plan(experiment, o, o.protocol)
+    command = _command(o, [f for f in ours.fits if ours.state(f) != "missing"], default)
+    about = {"scale": o.scale, "protocol": o.protocol, "command": command}
+    return render(ours, folder, about, twins)
 
 
 def _plan(
-    experiment: Experiment, o: argparse.Namespace, protocol: str, chosen: bool = False
+    experiment: Experiment,
+    o: argparse.Namespace,
+    protocol: str,
+    only: Sequence[str] = (),
+    datasets: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
 ) -> list[Fit]:
-    """The fits of a scale and protocol; chosen: only those that the command asks for."""
+    """The fits of a scale and protocol, by default all rows with the usual repeats."""
     return plan(
         experiment,
         scale=o.scale,
         protocol=protocol,
-        only=o.only if chosen else (),
-        datasets=o.datasets if chosen else None,
-        seeds=o.seeds if chosen else None,
+        only=only,
+        datasets=datasets,
+        seeds=seeds,
         threads=o.threads,
         data_dir=None if o.data_dir is None else Path(o.data_dir),
     )
+
+
+def _jobs(threads: int) -> int:
+    """Fits at a time: one a GPU, or as many as there are cores for."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.device_count()
+    return max(1, (os.cpu_count() or 1) // threads)
 
 
 def _engine(o: argparse.Namespace, jobs: int) -> Engine:
@@ -121,8 +145,12 @@ def _dry_run(fits: list[Fit], todo: list[Fit], store: Store, jobs: int) -> int:
     about = (
         f"about {span(sum(known) / jobs)} for {len(known)} of them" if known else "time not known"
     )
-    print(f"{len(fits)} fits, {len(todo)} to run: {about}, {jobs} at a time")
+    print(_to_run(fits, todo) + (f": {about}, {jobs} at a time" if todo else ""))
     return 0
+
+
+def _to_run(fits: list[Fit], todo: list[Fit]) -> str:
+    return f"{len({f.name for f in fits})} fits, {len(todo)} to run"
 
 
 def _status(out: Path) -> int:
@@ -140,16 +168,21 @@ def _status(out: Path) -> int:
     for r in found:
         alike = known.setdefault(r["config"]["threads"], {})
         alike[name(r["config"] | {"threads": 1})] = r["state"]
+    one_thread = {n for alike in known.values() for n in alike}
+    datasets, seeds = store.repeats()
     for e in EXPERIMENTS.values():
         if e.needs_data:  # its names depend on files that are not here
             continue
         for scale, protocol in itertools.product(SCALES, TRAINING):
             names = {f.name for f in plan(e, scale=scale, protocol=protocol)}
+            also = plan(e, scale=scale, protocol=protocol, datasets=datasets, seeds=seeds)
+            names |= {f.name for f in also if f.name in one_thread}
             for threads, alike in sorted(known.items()):
                 _status_line(f"{e.name:<16} {scale:<6} {protocol:<6}", names, threads, alike)
     for record in found:
         if record["state"] == "failed":
-            print(f"failed  {record['name'][:10]}  {record['error'].splitlines()[0]}")
+            what = f"{record['name'][:10]}  {record.get('label', '')}"
+            print(f"failed  {what}: {record['error'].splitlines()[0]}")
     return 0
 
 
@@ -163,14 +196,15 @@ def _status_line(what: str, names: set[str], threads: int, known: dict[str, str]
         )
 
 
-def _command(o: argparse.Namespace) -> str:
+def _command(o: argparse.Namespace, there: Sequence[Fit], default: Sequence[Fit]) -> str:
+    """What makes the results that are there, as far as one command can say it."""
     words = ["dynacl", "reproduce", o.experiment, "--scale", o.scale, "--protocol", o.protocol]
-    for option in ("only", "seeds", "datasets"):
-        values = getattr(o, option) or []
-        if option == "only":
-            words += [w for value in values for w in ("--only", value)]
-        elif values:
-            words += [f"--{option}", *map(str, values)]
+    if o.only and all(any(fnmatchcase(f.row.name, p) for p in o.only) for f in there):
+        words += [w for pattern in o.only for w in ("--only", pattern)]
+    for option in ("dataset", "seed"):
+        found, usual = (sorted({getattr(f, option) for f in fits}) for fits in (there, default))
+        if there and found != usual:
+            words += [f"--{option}s", *map(str, found)]
     if o.threads != 1:
         words += ["--threads", str(o.threads)]
-    return shlex.join(words)
+    return shlex.join(words) + (" --data-dir …" if EXPERIMENTS[o.experiment].needs_data else "")

@@ -50,13 +50,13 @@ class Store:
         with np.load(path, allow_pickle=False) as loaded:
             return {k: loaded[k] for k in loaded.files}
 
-    def put(self, name: str, outcome: Outcome) -> None:
+    def put(self, name: str, outcome: Outcome, label: str = "") -> None:
         """The arrays first: where there is a .json, all is there."""
         self.runs.mkdir(parents=True, exist_ok=True)
         if outcome.arrays:
             write_npz(self.runs / f"{name}.npz", outcome.arrays)
         config = {k: v for k, v in outcome.record["config"].items() if k != "where"}
-        record = outcome.record | {"name": name, "config": config}
+        record = outcome.record | {"name": name, "config": config, "label": label}
         text = to_json(record, indent=1, sort_keys=True)
         write(self.runs / f"{name}.json", (text + "\n").encode())
 
@@ -69,6 +69,12 @@ class Store:
             found = self.get(path.stem)
             if found is not None:
                 yield found
+
+    def repeats(self) -> tuple[list[int], list[int]]:
+        """Numbers of the data sets and seeds of all results."""
+        configs = [r["config"] for r in self.records()]
+        datasets = sorted({c["data"]["dataset"] for c in configs})
+        return datasets, sorted({c["seed"] for c in configs})
 
 
 def missing(fits: Sequence[Fit], store: Store, again: bool = False) -> list[Fit]:
@@ -84,7 +90,7 @@ def sweep(fits: Sequence[Fit], store: Store, engine: Engine) -> None:
     with Display(len(fits)) as display:
         for outcome in engine([f.config for f in fits]):
             name = plan.name(outcome.record["config"])
-            store.put(name, outcome)
+            store.put(name, outcome, labels[name])
             display.show(labels[name], outcome.record)
 
 

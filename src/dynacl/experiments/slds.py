@@ -59,12 +59,12 @@ EXPERIMENT = Experiment(
     "full grid of angles, noise levels and models with nine repeats is 243.",
     claims=tuple(
         Claim(f"{angle:g}°, σ 1e-4: {text}", (f"angle={angle:g},noise=0.0001/{more}", metric),
-              (f"angle={angle:g},noise=0.0001/{less}", metric))
+              (f"angle={angle:g},noise=0.0001/{less}", metric), sign)
         for angle in (5.0, 10.0, 20.0)
-        for text, more, less, metric in (
-            ("DCL minus baseline", "switching", "identity", "r2"),
-            ("DCL minus baseline, mode accuracy", "switching", "identity", "mode_accuracy"),
-            ("oracle minus DCL", "truth", "switching", "r2"),
+        for text, more, less, metric, sign in (
+            ("DCL minus baseline", "switching", "identity", "r2", 1),
+            ("DCL minus baseline, mode accuracy", "switching", "identity", "mode_accuracy", 1),
+            ("oracle minus DCL", "truth", "switching", "r2", 0),
         )
     ),
     figures=pictures.slds,

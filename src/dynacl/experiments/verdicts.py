@@ -39,11 +39,13 @@ METRICS = {
 }
 
 
-def cell(paper: tuple[float, float] | None, ours: Sequence[float], higher_is_claim: bool) -> str:
+def cell(
+    paper: tuple[float, float | None] | None, ours: Sequence[float], higher_is_claim: bool
+) -> str:
     """agrees: within max(2 std, 0.5 points) of the paper's mean, std being the paper's.
 
     better: above that, where higher is what the paper claims. not decidable: the paper's own std
-    exceeds 5 points. differs: all else.
+    exceeds 5 points, or is not printed. differs: all else.
     """
     if not ours:
         return "not run"
@@ -51,15 +53,15 @@ def cell(paper: tuple[float, float] | None, ours: Sequence[float], higher_is_cla
         return "–"
     mean, std = paper
     difference = sum(ours) / len(ours) - mean
-    if std > SPREAD:
+    if std is None or std > SPREAD:
         return "not decidable"
     if abs(difference) <= max(2 * std, LEAST) + 1e-9:
         return "agrees"
     return "better" if higher_is_claim and difference > 0 else "differs"
 
 
-def claim(paper: float | None, ours: float | None) -> str:
-    """Sign and size of a difference between two cells.
+def claim(paper: float | None, ours: float | None, sign: int | None = None) -> str:
+    """Sign and size of a difference between two cells; where it has no numbers, the sign alone.
 
     holds: the same sign and at least half the paper's size (or, as in the paper, nothing beyond
     0.5 points). smaller: the same sign, less than half. not seen: the paper has a difference, we
@@ -67,8 +69,10 @@ def claim(paper: float | None, ours: float | None) -> str:
     """
     if ours is None:
         return "not run"
-    if paper is None:
+    if paper is None and sign is None:
         return "positive" if ours > LEAST else "negative" if ours < -LEAST else "none"
+    if paper is None:  # any size above nothing will do
+        paper = 2 * LEAST * (sign or 0)
     if abs(paper) <= LEAST:
         return "holds" if abs(ours) <= LEAST else "new"
     if abs(ours) <= LEAST:
