@@ -10,24 +10,35 @@ import pytest
 
 import light_work
 from dynacl.experiments import engines
+from dynacl.experiments.fitting import run
 from dynacl.experiments.plan import name
 from dynacl.experiments.runner import Store, missing, sweep
 from test_experiments import tiny
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """One worker, so that what waits there always waits behind a fit that kills it. The scheduler
-    gives a fit up after two deaths, not four: that is quicker."""
+def workers(n):
+    """A cluster of n processes. The scheduler gives a fit up after two deaths, not four: that is
+    quicker."""
     distributed = pytest.importorskip("distributed", reason="needs dynacl[cluster]")
     import dask
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True,
-                                 dashboard_address=None) as made,
+        distributed.LocalCluster(n_workers=n, threads_per_worker=1, processes=True,
+                                 dashboard_address=":0") as made,
     ):  # fmt: skip
         yield made
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """One worker, so that what waits there always waits behind a fit that kills it."""
+    yield from workers(1)
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    yield from workers(2)
 
 
 def light(n=8, **changed):
@@ -70,16 +81,34 @@ def test_local_processes_survive_a_killed_worker(lightly):
     assert os.getpid() not in processes
 
 
-def test_dask_cluster_survives_a_killed_worker(lightly, cluster, tmp_path):
+@pytest.mark.parametrize("n", [1, 2])
+def test_dask_cluster_survives_a_killed_worker(n, lightly, tmp_path, request):
+    cluster = request.getfixturevalue("cluster" if n == 1 else "two_workers")
+    killed = cluster.workers[0].pid
+
     def kill():
-        os.kill(cluster.workers[0].pid, signal.SIGKILL)
+        os.kill(killed, signal.SIGKILL)
 
     engine, came = and_then(partial(engines.dask, scheduler=cluster.scheduler_address), kill)
-    fits, store = light(), Store(tmp_path)
+    fits, store = light(4 + 4 * n), Store(tmp_path)
     sweep(missing(fits, store), store, engine)
     assert sorted(came) == sorted(f.name for f in fits)
     assert {store.state(f.name) for f in fits} == {"done"}
-    assert len({store.get(f.name)["pid"] for f in fits}) == 2  # a new one after the death
+    # Another one did the rest: the second, or with one worker the one that took its place.
+    assert {store.get(f.name)["pid"] for f in fits} - {killed}
+
+
+def test_fits_on_two_workers_are_those_of_this_machine_although_one_dies(two_workers):
+    configs = [f.config for f in tiny(("linear",), seeds=range(3), max_iter=20)[1]]
+    here = {name(o.record["config"]): o.record["metrics"]["loss"] for o in map(run, configs)}
+    pids = [w.pid for w in two_workers.workers.values()]
+    engine, came = and_then(
+        partial(engines.dask, scheduler=two_workers.scheduler_address),
+        lambda: os.kill(pids[0], signal.SIGKILL),
+    )
+    there = {name(o.record["config"]): o.record["metrics"]["loss"] for o in engine(configs)}
+    assert len(came) == 3
+    assert there == here
 
 
 @pytest.mark.parametrize("kind", ["local", "dask"])
@@ -103,10 +132,11 @@ def test_fit_that_kills_every_worker_fails_and_its_neighbours_do_not(
     assert missing(fits, store) == []
 
 
-def test_fit_gives_the_same_numbers_here_and_on_a_cluster(cluster):
+def test_fit_gives_the_same_numbers_here_and_on_a_cluster_of_its_own():
+    pytest.importorskip("distributed", reason="needs dynacl[cluster]")
     configs = [f.config for f in tiny(("linear",), seeds=(1,), max_iter=50)[1]]
     (here,) = engines.local(configs)
-    (there,) = engines.dask(configs, scheduler=cluster.scheduler_address)
+    (there,) = engines.dask(configs, jobs=1)
     for metric in ("r2", "loss"):
         assert there.record["metrics"][metric] == here.record["metrics"][metric]
     assert there.arrays.keys() == here.arrays.keys() != set()

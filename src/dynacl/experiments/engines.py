@@ -80,7 +80,7 @@ def dask(
     with environment(configs[0]["threads"]):
         try:
             cluster = scheduler or LocalCluster(
-                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=":0"
             )
             client = Client(cluster, timeout="30s")
         except (OSError, ValueError) as error:
