@@ -6,11 +6,14 @@ left out; a figure with nothing to show says so.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from scipy.optimize import linear_sum_assignment
 
 from dynacl import simulate
@@ -18,51 +21,54 @@ from dynacl.data import Array, TimeSeries
 from dynacl.plots import CURVES, FOUND, MUTED, TRUE
 
 if TYPE_CHECKING:
+    from dynacl.experiments.plan import Row
     from dynacl.experiments.render import View
 
 NAMES = {"identity": "baseline", "switching": "∇-SLDS", "linear": "LDS", "truth": "oracle"}
 COLOURS = {"identity": CURVES["baseline"], "plain": MUTED, "switching": FOUND, "linear": FOUND,
            "corrected": FOUND, "truth": TRUE, "asymmetric": "#1b9e77"}  # fmt: skip
-LABELS = {"r2": "R² [%]", "mode_accuracy": "mode accuracy [%]", "fresh.r2": "R², fresh trials [%]",
-          "fresh.mode_accuracy": "mode accuracy, fresh trials [%]",
-          "consistency": "consistency [%]"}  # fmt: skip
+LABELS = {"r2": "R² [%]", "mode_accuracy": "mode accuracy [%]", "consistency": "consistency [%]"}
+LINES = ("o-", "s--", "^:", "D-.")  # of the details of a model's curves, in turn
+FRESH = "x--"
 Figures = dict[str, Figure]
 
 
 def curves(
-    view: View, metrics: Sequence[str], x_label: str = "", log: bool = False, alpha: float = 1.0
+    view: View,
+    metrics: Sequence[str],
+    x_label: str = "",
+    log: bool = False,
+    beside: str = "",
 ) -> Figure:
-    """A column a panel, a row a metric; mean and standard deviation over x, a curve a model."""
+    """A column a panel, a row a metric; mean and standard deviation over x, a curve a model.
+
+    A curve "model, detail" has its model's colour and its detail's line. beside: a prefix of
+    metrics that are drawn dashed in the same panel.
+    """
     panels = list(dict.fromkeys(row.place["panel"] for row in view.rows))
-    figure = Figure(figsize=(2.6 * len(panels) + 1, 2.4 * len(metrics) + 0.4), layout="constrained")
+    figure = Figure(figsize=(2.6 * len(panels) + 1, 2.4 * len(metrics) + 0.6), layout="constrained")
     axes = figure.subplots(len(metrics), len(panels), squeeze=False, sharey="row")
+    details = list(dict.fromkeys(row.place["curve"].partition(", ")[2] for row in view.rows))
     for i, metric in enumerate(metrics):
         for j, panel in enumerate(panels):
             axis = axes[i, j]
             rows = [row for row in view.rows if row.place["panel"] == panel]
             for curve in dict.fromkeys(row.place["curve"] for row in rows):
-                points: dict[float, list[float]] = {}
-                for row in rows:
-                    if row.place["curve"] == curve:
-                        found = view.values(row.name, metric)
-                        points.setdefault(row.place["x"], []).extend(100 * v for v in found)
-                shown = [(x, np.mean(v), np.std(v)) for x, v in sorted(points.items()) if v]
-                if shown:
-                    x, mean, std = np.array(shown).T
-                    axis.errorbar(
-                        x,
-                        mean,
-                        std,
-                        marker="o",
-                        markersize=4,
-                        capsize=2,
-                        color=COLOURS.get(curve.split(",")[0]),
-                        alpha=alpha,
-                        label=NAMES.get(curve, curve),
-                    )
-            values = [row.place["x"] for row in rows]
-            if (log or max(values) >= 30 * max(min(values), 1e-12)) and min(values) > 0:
+                model, _, detail = curve.partition(", ")
+                label = NAMES.get(model, model) + (f", {detail}" if detail else "")
+                mine = [row for row in rows if row.place["curve"] == curve]
+                style = LINES[details.index(detail) % len(LINES)]
+                colour = COLOURS.get(model)
+                line = _curve(axis, view, mine, metric, style, label=label, color=colour)
+                if beside:
+                    _curve(axis, view, mine, beside + metric, FRESH, color=line or colour,
+                           label=f"{label}, {beside.strip('.')} trials")  # fmt: skip
+            values = sorted({row.place["x"] for row in rows})
+            if (log or values[-1] >= 30 * max(values[0], 1e-12)) and values[0] > 0:
                 axis.set_xscale("log")
+            if len(values) <= 6:
+                axis.set_xticks(values, [f"{v:g}" for v in values])
+                axis.xaxis.set_minor_locator(NullLocator())
             axis.spines[["top", "right"]].set_visible(False)
             if i == 0:
                 axis.set_title(panel if x_label else "", fontsize=10)
@@ -78,6 +84,26 @@ def curves(
         figure.legend(handles.values(), handles.keys(), loc="outside upper center", frameon=False,
                       ncols=min(4, len(handles)))  # fmt: skip
     return figure
+
+
+def _curve(
+    axis: Any, view: View, rows: Sequence[Row], metric: str, style: str, **look: Any
+) -> str | None:
+    """One line with error bars where there are several fits; its colour."""
+    points: dict[float, list[float]] = {}
+    for row in rows:
+        found = view.values(row.name, metric)
+        points.setdefault(row.place["x"], []).extend(100 * v for v in found)
+    shown = [
+        (x, statistics.fmean(v), statistics.stdev(v) if len(v) > 1 else np.nan)
+        for x, v in sorted(points.items())
+        if v
+    ]
+    if not shown:
+        return None
+    x, mean, std = np.array(shown).T
+    drawn = axis.errorbar(x, mean, std, fmt=style, markersize=4, capsize=2, alpha=0.8, **look)
+    return str(drawn.lines[0].get_color())
 
 
 def slds(view: View) -> Figures:
@@ -110,30 +136,37 @@ def rotations(noises: Sequence[float], modes: int, steps: int = 600) -> Figure:
 
 
 def examples(view: View, name: str, rows: Sequence[str]) -> Figures:
-    """True and recovered latents of the first trial, and its modes."""
-    for row in rows:
-        kept = view.example(row)
-        if not kept:
-            continue
-        rows_shown = slice(0, int(kept["bounds"][1]))
-        true, found = kept["true"][rows_shown], kept["recovered"][rows_shown]
-        d = true.shape[1]
-        figure = Figure(figsize=(8, 0.7 * d + 1.2), layout="constrained")
-        axes = figure.subplots(d + ("modes" in kept), 1, sharex=True, squeeze=False)[:, 0]
-        for j in range(d):
-            axes[j].plot(true[:, j], color=TRUE, linewidth=2, label="true")
-            axes[j].plot(found[:, j], "--", color=FOUND, linewidth=1.2, label="recovered")
-        if "modes" in kept and "true_modes" in kept:
-            steps = np.arange(len(true) - 1)  # the last has no mode
-            told, inferred = (kept[k][: len(steps)] for k in ("true_modes", "modes"))
-            axes[-1].step(steps, told, color=TRUE, linewidth=2)
-            axes[-1].step(steps, matched(told, inferred), "--", color=FOUND, linewidth=1.2)
-            axes[-1].set_ylabel("mode")
-        axes[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
-        axes[0].set_title(row, loc="left", fontsize=9)
-        axes[-1].set_xlabel("time step")
-        return {name: figure}
-    return {}
+    """True and recovered latents and modes of the trial that switches most of all that are kept."""
+    trials = [
+        (row, kept, slice(int(a), int(b)))
+        for row in rows
+        if (kept := view.example(row))
+        for a, b in pairwise(kept["bounds"])
+    ]
+    if not trials:
+        return {}
+    row, kept, shown = max(trials, key=lambda t: _switches(*t[1:]))
+    true, found = kept["true"][shown], kept["recovered"][shown]
+    d = true.shape[1]
+    figure = Figure(figsize=(8, 0.7 * d + 1.2), layout="constrained")
+    axes = figure.subplots(d + ("modes" in kept), 1, sharex=True, squeeze=False)[:, 0]
+    for j in range(d):
+        axes[j].plot(true[:, j], color=TRUE, linewidth=2, label="true")
+        axes[j].plot(found[:, j], "--", color=FOUND, linewidth=1.2, label="recovered")
+    if "modes" in kept and "true_modes" in kept:
+        steps = np.arange(len(true) - 1)  # the last has no mode
+        told, inferred = (kept[k][shown][:-1] for k in ("true_modes", "modes"))
+        axes[-1].step(steps, told, color=TRUE, linewidth=2)
+        axes[-1].step(steps, matched(told, inferred), "--", color=FOUND, linewidth=1.2)
+        axes[-1].set_ylabel("mode")
+    axes[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+    axes[0].set_title(row, loc="left", fontsize=9)
+    axes[-1].set_xlabel("time step")
+    return {name: figure}
+
+
+def _switches(kept: dict[str, Array], trial: slice) -> int:
+    return int(np.count_nonzero(np.diff(kept.get("true_modes", np.zeros(0))[trial][:-1])))
 
 
 def matched(told: Array, inferred: Array) -> Array:
@@ -155,6 +188,7 @@ def lorenz(view: View) -> Figures:
 def attractors(view: View, settings: Sequence[tuple[float, float]]) -> Figure:
     """Ground truth, baseline, ∇-SLDS and its mode sequence; a row a setting."""
     figure = Figure(figsize=(12, 3 * len(settings)), layout="constrained")
+    colours = (TRUE, COLOURS["identity"], FOUND)
     for i, (dt, noise) in enumerate(settings):
         place = f"dt={dt:g},noise={noise:g}"
         base, ours = (view.example(f"{place}/{m}") for m in ("identity", "switching"))
@@ -163,14 +197,25 @@ def attractors(view: View, settings: Sequence[tuple[float, float]]) -> Figure:
         for j, (title, kept, key) in enumerate(shown):
             axis = figure.add_subplot(len(settings), 4, 4 * i + j + 1, projection="3d")
             if kept:
-                axis.plot(*kept[key].T, color=TRUE if key == "true" else FOUND, linewidth=0.5)
-            axis.set_title(title if kept else f"{title}: not run", fontsize=9)
+                axis.plot(*kept[key].T, color=colours[j], linewidth=0.5)
+            of = f"{title}, dt = {dt:g}, σ = {noise:g}" if j == 0 else title
+            axis.set_title(of if kept else f"{of}: not run", fontsize=9)
             _bare(axis)
         axis = figure.add_subplot(len(settings), 4, 4 * i + 4)
         if "modes" in ours:
-            axis.plot(ours["modes"], ".", color=FOUND, markersize=1)
-        axis.set(title=f"modes, dt = {dt:g}, σ = {noise:g}", xlabel="time step", ylabel="mode")
+            modes = ours["modes"][ours["modes"] >= 0]  # the last step of a trial has none
+            axis.plot(in_order(modes), ".", color=FOUND, markersize=1)
+        axis.set(title="modes, by first visit", xlabel="time step", ylabel="mode")
     return figure
+
+
+def in_order(modes: Array) -> Array:
+    """The same modes, numbered in the order of their first visits."""
+    kinds, first, inverse = np.unique(modes, return_index=True, return_inverse=True)
+    rank = np.empty(len(kinds), dtype=int)
+    rank[first.argsort()] = np.arange(len(kinds))
+    ranked: Array = rank[inverse]
+    return ranked
 
 
 def modes_needed(view: View) -> Figures:
@@ -182,9 +227,7 @@ def ablations(view: View) -> Figures:
 
 
 def test_split(view: View) -> Figures:
-    figures = {
-        "test-split": curves(view, ("r2", "fresh.r2", "mode_accuracy", "fresh.mode_accuracy"))
-    }
+    figures = {"test-split": curves(view, ("r2", "mode_accuracy"), beside="fresh.")}
     fits = [f for row in view.rows for f in view.done(row.name) if row.data["steps"] <= 1000]
     if fits:
         from dynacl.experiments.fitting import simulated
@@ -206,18 +249,23 @@ def closest(train: TimeSeries, fresh: TimeSeries) -> Figure:
         scores += (1 - residual / (x.var(1) * x.shape[1])[:, None]) / a.shape[2]
     best = scores.argmax(1)
     shown = min(5, len(a))
-    figure = Figure(figsize=(2.2 * shown + 3, 4), layout="constrained")
-    grid = figure.subplots(3, shown + 1, squeeze=False)
+    d = a.shape[2]
+    figure = Figure(figsize=(2.2 * shown + 3, 0.8 * d + 1.2), layout="constrained")
+    trials, histogram = figure.subfigures(1, 2, width_ratios=(2.2 * shown, 3), squeeze=False)[0]
+    grid = trials.subplots(d, shown, squeeze=False, sharex=True)
     for i in range(shown):
-        for j in range(3):
-            grid[j, i].plot(a[i, :, j], color=TRUE, label="fresh")
-            grid[j, i].plot(b[best[i], :, j], color=FOUND, label="closest training trial")
+        for j in range(d):
+            (true,) = grid[j, i].plot(a[i, :, j], color=TRUE)
+            (near,) = grid[j, i].plot(b[best[i], :, j], color=FOUND)
+            grid[j, i].set_yticks([])
+            grid[j, 0].set_ylabel(f"x{j + 1}")
         grid[0, i].set_title(f"R² {scores[i, best[i]]:.2f}", fontsize=9)
-    grid[0, 0].legend(frameon=False, fontsize=7)
-    for axis in grid[1:, -1]:
-        axis.remove()
-    grid[0, -1].hist(scores.max(1), bins=20, color=MUTED)
-    grid[0, -1].set_title("R² to the closest", fontsize=9)
+        grid[-1, i].set_xlabel("time step")
+    trials.legend([true, near], ["fresh trial", "closest training trial"], frameon=False,
+                  loc="outside upper center", ncols=2)  # fmt: skip
+    axis = histogram.subplots()
+    axis.hist(scores.max(1), bins=20, color=MUTED)
+    axis.set(xlabel="R² to the closest training trial", ylabel="fresh trials")
     return figure
 
 
@@ -227,11 +275,7 @@ def _stacked(series: TimeSeries) -> Array:
 
 
 def noninjective(view: View) -> Figures:
-    return {
-        "noninjective": curves(
-            view, ("r2",), "time steps given to the encoder", log=True, alpha=0.7
-        )
-    }
+    return {"noninjective": curves(view, ("r2",), "time steps given to the encoder", log=True)}
 
 
 def control(view: View) -> Figures:
@@ -293,8 +337,10 @@ def embeddings(view: View, names: Sequence[str]) -> Figure:
         centre = train.mean(0)
         plane = np.linalg.svd(train - centre, full_matrices=False)[2][:2].T
         line = smoothed(held) @ plane - centre @ plane
-        time = np.arange(len(train)) % max(1, len(held))
-        for i, points in enumerate((train, smoothed(train))):
+        repeats = np.split(train, range(len(held), len(train), len(held)))
+        time = np.concatenate([np.arange(len(r)) for r in repeats])
+        smooth = np.concatenate([smoothed(r) for r in repeats])
+        for i, points in enumerate((train, smooth)):
             flat = (points - centre) @ plane
             axes[i, j].scatter(*flat.T, c=time, s=1, cmap="viridis", rasterized=True)
             axes[i, j].plot(*line.T, color="black", linewidth=1)
