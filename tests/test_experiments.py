@@ -67,6 +67,7 @@ def test_verdict_of_a_cell_follows_the_rules(paper, ours, claimed, verdict):
         (-2.0, -1.0, "holds"),
         (0.3, -0.3, "holds"),  # nothing in the paper, nothing here
         (0.3, 4.0, "new"),
+        (100 * (0.99 - 0.995), -0.2, "holds"),  # 0.5 points, rounded
         (None, 4.0, "positive"),
         (None, -4.0, "negative"),
         (None, 0.1, "none"),

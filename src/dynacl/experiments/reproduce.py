@@ -62,6 +62,7 @@ def _render(
     experiment: Experiment, store: Store, o: argparse.Namespace, folder: Path
 ) -> list[Path]:
     """All that is there, also what --only, --datasets and --seeds left out: a table grows."""
+    order = {row.name: i for i, row in enumerate(experiment.rows(o.scale))}
     datasets, seeds = store.repeats()
     if experiment.needs_data:
         datasets = o.datasets  # a number is that of a file, which may not be there
@@ -72,7 +73,7 @@ def _render(
         there = [f for f in _plan(experiment, o, protocol, (), datasets, seeds)
                  if store.state(f.name) != "missing"]  # fmt: skip
         fits = {(f.row.name, f.name): f for f in (*default, *chosen, *there)}
-        return View(experiment, list(fits.values()), store)
+        return View(experiment, sorted(fits.values(), key=lambda f: order[f.row.name]), store)
 
     ours = view(o.protocol)
     twins = view("paper" if o.protocol == "ours" else "ours")

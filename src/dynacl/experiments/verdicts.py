@@ -73,7 +73,7 @@ def claim(paper: float | None, ours: float | None, sign: int | None = None) -> s
         return "positive" if ours > LEAST else "negative" if ours < -LEAST else "none"
     if paper is None:  # any size above nothing will do
         paper = 2 * LEAST * (sign or 0)
-    if abs(paper) <= LEAST:
+    if abs(paper) <= LEAST + 1e-9:
         return "holds" if abs(ours) <= LEAST else "new"
     if abs(ours) <= LEAST:
         return "not seen"
