@@ -99,6 +99,9 @@ def check(model: DCL) -> None:
     if model.asymmetric and recurrent:
         raise InputError("asymmetric: its references and positives live in different spaces; "
                          'wanted dynamics without a context, not "recurrent"')  # fmt: skip
+    if model.dynamics == "truth" and model.time_offset > 1:
+        raise InputError(f"time_offset: got {model.time_offset}; wanted 1 with "
+                         'dynamics="truth", which is the map over one step')  # fmt: skip
     if on_sphere and int(model.n_components) < 2:
         raise InputError('n_components: got 1; wanted at least 2 with similarity="dot", the '
                          "dimensions around a circle")  # fmt: skip
