@@ -120,6 +120,11 @@ def test_evaluate_prints_the_equations_of_a_polynomial(world, capsys):
     call("evaluate", world / "cubic", world / "lds.npz")
     said = capsys.readouterr()
     assert said.out.count("x1' =") == 2  # found and true
+    for components in (1, 3):  # of two
+        fit(world, "cubic", "--dynamics", "polynomial", "--components", components, data="lds.npz")
+        capsys.readouterr()
+        call("evaluate", world / "cubic", world / "lds.npz")
+        assert "x1' =" not in capsys.readouterr().out
 
 
 def test_forecast_by_markov_chain_differs_from_holding_the_mode(world):

@@ -552,6 +552,23 @@ def test_equations_are_exact_for_an_exact_model():
 
 
 @pytest.mark.parametrize(
+    ("make", "changed", "message"),
+    [
+        (simulate.lds, {"n_components": 2}, "n_components: got 2; wanted 3"),
+        (simulate.lds, {"n_components": 4, "standardize": False}, "n_components: got 4; wanted 3"),
+        (simulate.lds, {"asymmetric": True}, "asymmetric: "),
+        (simulate.controlled, {}, "data: carries no true system without modes and control"),
+    ],
+)
+def test_equations_are_refused_where_they_mean_nothing(make, changed, message):
+    data = make(rng=np.random.default_rng(0), d=3, trials=3, steps=30, observed=6, layers=1)
+    series = TimeSeries(data.observations, data.bounds, truth=data.truth)  # control left out
+    model = tiny(changed.pop("n_components", 3), "polynomial", **changed).fit(series)
+    with pytest.raises(InputError, match=message):
+        equations(model, series)
+
+
+@pytest.mark.parametrize(
     ("kind", "steps", "settings"),
     [
         ("mlp", 60_000, {"max_iter": 1000}),

@@ -22,9 +22,8 @@ import numpy as np
 from dynacl import persistence, simulate
 from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries, write_npz
-from dynacl.dynamics import Polynomial
 from dynacl.estimator import DCL, DECODERS, FORECASTS
-from dynacl.evaluation import POST_HOC, equations, evaluate, has_flow
+from dynacl.evaluation import POST_HOC, equations, evaluate, no_equations
 from dynacl.experiments import command as reproduce
 from dynacl.objective.density import KERNELS
 from dynacl.recipe import DYNAMICS, SIMILARITIES
@@ -130,9 +129,7 @@ def run_evaluate(o: argparse.Namespace) -> None:
     model, series = DCL.load(o.run, device=o.device), _read(o)
     train = None if o.train is None else _read(o, o.train)
     found = evaluate(model, series, post_hoc=o.post_hoc, train=train, seed=o.seed)
-    flow = None
-    if isinstance(model.dynamics_, Polynomial) and has_flow(series):
-        flow = equations(model, series)
+    flow = None if no_equations(model, series) else equations(model, series)
     if o.json:
         if flow is not None:
             found["equations"] = {k: flow[f"{k}_text"] for k in ("recovered", "true")}

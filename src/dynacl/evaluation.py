@@ -214,9 +214,24 @@ def _matrix(dynamics: nn.Module) -> Array:
 
 def has_flow(series: TimeSeries) -> bool:
     """Whether the truth is one map of the state, without modes and control."""
-    if series.truth is None or series.control is not None:
+    if series.truth is None or series.control is not None or "control" in series.truth.system:
         return False
     return str(series.truth.system.get("kind")) in ("identity", "lds", "lorenz", "sphere")
+
+
+def no_equations(model: DCL, series: TimeSeries) -> str | None:
+    """Why `equations` does not apply to this model and data; None if it does."""
+    if not isinstance(model.dynamics_, Polynomial):
+        return "dynamics: only polynomial dynamics has equations to print"
+    if isinstance(model.encoder_, Asymmetric):
+        return "asymmetric: f starts from other latents than it leads to, so it has no flow"
+    if series.truth is None or not has_flow(series):
+        return ("data: carries no true system without modes and control; equations need "
+                "its coordinates")  # fmt: skip
+    d = series.truth.latents.shape[1]
+    if model.n_components != d:
+        return f"n_components: got {model.n_components}; wanted {d}, one for each true latent"
+    return None
 
 
 def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[str, Any]:
@@ -225,12 +240,10 @@ def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[st
     Terms below `least` of their equation's largest are left out. Gives coefficients by monomial,
     recovered and true, and both as text.
     """
+    if reason := no_equations(model, series):
+        raise InputError(reason)
     f = copy.deepcopy(model.dynamics_).cpu().double().eval()
-    if not isinstance(f, Polynomial):
-        raise InputError("dynamics: only polynomial dynamics has equations to print")
-    if not has_flow(series):
-        raise InputError("data: carries no true system without modes and control; equations need "
-                         "its coordinates")  # fmt: skip
+    assert isinstance(f, Polynomial)
     series, x = _latents(model, series)
     assert series.truth is not None
     latents, system = series.truth.latents.astype(float), series.truth.system
