@@ -235,10 +235,10 @@ def no_equations(model: DCL, series: TimeSeries) -> str | None:
 
 
 def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[str, Any]:
-    """The flow (f(x) − x) / dt of polynomial dynamics, in the coordinates of the true latents.
+    """The flow (f(x) − x) / (Δ dt) of polynomial dynamics, in the coordinates of the true latents.
 
     Terms below `least` of their equation's largest are left out. Gives coefficients by monomial,
-    recovered and true, and both as text.
+    recovered and true, and both as text; where Δ > 1, both of the mean flow over Δ steps.
     """
     if reason := no_equations(model, series):
         raise InputError(reason)
@@ -248,13 +248,18 @@ def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[st
     assert series.truth is not None
     latents, system = series.truth.latents.astype(float), series.truth.system
     f.reach = float("inf")  # the polynomial itself, also where no data are
-    dt = float(system["dt"]) if "dt" in system else 1.0
+    offset = model.settings_.time_offset
+    time = offset * (float(system["dt"]) if "dt" in system else 1.0)
     back, c = metrics.affine(x, latents)
     rows = np.linspace(0, len(x) - 1, min(len(x), 5000)).astype(int)
     states = x[rows] @ back.T + c
-    with torch.inference_mode():
-        moved = f(torch.from_numpy(x[rows])).numpy() @ back.T + c
-        true = Truth(system).double().eval()(torch.from_numpy(states)).numpy()
+    step, cutoff = _stepper(f, x, series, offset), None
+    if isinstance(model.run_.similarity, Dot):
+        # Σ x² = 1 there, but for float32: of polynomials that are the same, the smallest is meant.
+        step, cutoff = _projected(step), 1e-6
+    moved = step(x[rows], rows) @ back.T + c
+    single = _stepper(Truth(system).double().eval(), x, series, 1)
+    true = _repeated(single, offset)(states, rows)
     d = states.shape[1]
     names = [f"x{i + 1}" for i in range(d)] + [""]
     monomials = ["·".join(n for n in (names[j] for j in term) if n) or "1"
@@ -264,7 +269,7 @@ def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[st
     units = f.monomials(torch.from_numpy(scale[None])).numpy()[0]
     found: dict[str, Any] = {"monomials": monomials}
     for name, following in (("recovered", moved), ("true", true)):
-        solution = np.linalg.lstsq(features, (following - states) / dt, rcond=None)[0].T
+        solution = np.linalg.lstsq(features, (following - states) / time, rcond=cutoff)[0].T
         solution[np.abs(solution) < least * np.abs(solution).max(1, keepdims=True)] = 0
         found[name] = solution / units
         found[f"{name}_text"] = [
