@@ -723,6 +723,13 @@ def test_new_trials_are_judged_with_the_map_of_the_training_data_too():
     )
 
 
+def test_training_data_of_another_system_give_no_map(rotating):
+    y, latents = rotating.observations, rotating.truth.latents[:, :2]
+    other = TimeSeries(y, rotating.bounds, truth=Truth(latents))
+    with pytest.raises(InputError, match="train: has 2 true latents; wanted 3"):
+        evaluate(tiny(3).fit(rotating), rotating, train=other)
+
+
 # -- custom similarity -------------------------------------------------------------------------
 
 

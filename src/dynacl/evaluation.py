@@ -70,6 +70,9 @@ def evaluate(
         seen, x_seen = _latents(model, train)
         if seen.truth is None:
             raise InputError("train: carries no true latents to fit the affine map to")
+        if seen.truth.latents.shape[1] != latents.shape[1]:
+            raise InputError(f"train: has {seen.truth.latents.shape[1]} true latents; wanted "
+                             f"{latents.shape[1]}, as many as data")  # fmt: skip
         L, c = metrics.affine(x_seen, seen.truth.latents)
         found["r2_train_map"] = metrics.r2_of(latents, x @ L.T + c)
     # The references of an asymmetric pair are other latents than x: f does not start from x there.
