@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynacl import InputError, TimeSeries, simulate
-from dynacl.data import Truth
+from dynacl.data import Truth, spread_lags
 
 
 def table(T: int, D: int = 3, seed: int = 0) -> np.ndarray:
@@ -291,3 +291,23 @@ def test_head_takes_what_fits_and_no_cut_shorter_than_a_trial(lengths, kept):
     assert head.lengths.tolist() == kept
     assert np.shares_memory(head.observations, series.observations)  # no copy of what is wide
     np.testing.assert_array_equal(head.observations, series.observations[: sum(kept)])
+
+
+@pytest.mark.parametrize(
+    ("k", "window", "lags"),
+    [
+        (3, 5, (0, 2, 4)),
+        (4, 10, (0, 3, 6, 9)),
+        (4, 4, (0, 1, 2, 3)),
+        (1, 7, (0,)),
+        (4, 6, (0, 2, 3, 5)),  # as near as whole steps allow
+    ],
+)
+def test_lags_are_spread_over_the_whole_window(k, window, lags):
+    assert spread_lags(k, window) == lags
+
+
+@pytest.mark.parametrize(("k", "window"), [(0, 5), (6, 5)])
+def test_lags_that_a_window_cannot_hold_are_refused(k, window):
+    with pytest.raises(InputError, match=f"k: got {k} lags in {window} steps"):
+        spread_lags(k, window)
