@@ -12,6 +12,7 @@ import torch
 from dynacl import DCL, TimeSeries, info_nce, metrics, simulate
 from dynacl.dynamics import SwitchingLinear, advance_in_training
 from dynacl.encoders import MLP, whitening
+from dynacl.objective import log_density
 from dynacl.optimizers import SOAP
 from dynacl.persistence import load_checkpoint, save_checkpoint
 from dynacl.settings import PROTOCOLS
@@ -108,6 +109,28 @@ def test_in_batch_negatives_leave_out_the_rows_own_pair(data, monkeypatch):
     assert captured["skip"].shape == (64, 2)
     assert torch.equal(left_out[:, 1], captured["following"])
     assert torch.equal(captured["skip"][:, 0], torch.arange(64))
+
+
+@pytest.mark.parametrize("n_negatives", [32, "batch"])
+@pytest.mark.parametrize(("n_support", "least", "most"), [(None, 8, 16), (3, 1, 3), (500, 40, 40)])
+def test_density_has_its_support_and_leaves_out_the_point_itself(
+    n_negatives, n_support, least, most, monkeypatch
+):
+    captured = {}
+
+    def capture(x, support, *, skip, **rest):
+        captured.update(x=x, support=support, skip=skip)
+        return log_density(x, support, skip=skip, **rest)
+
+    monkeypatch.setattr("dynacl.training.log_density", capture)
+    t = np.arange(40, dtype=np.float32)[:, None]
+    DCL(1, encoder=Recorder(), batch_size=16, n_negatives=n_negatives, max_iter=1, random_state=0,
+        density_correction="euclidean", n_support=n_support).fit(t)  # fmt: skip
+    x, support = captured["x"][:, 0].tolist(), captured["support"][:, 0].tolist()
+    assert least <= len(support) <= most  # a step that is drawn twice counts once
+    assert len(support) == len(set(support))
+    own = [support.index(v) if v in support else -1 for v in x]
+    assert captured["skip"].tolist() == [[i] for i in own]
 
 
 @pytest.mark.parametrize(
