@@ -445,6 +445,58 @@ def test_horizon_rolls_the_dynamics_on_in_one_mode(data, monkeypatch):
     torch.testing.assert_close(rolled, ends[torch.arange(len(x)), nearest])
 
 
+def as_it_is(d):
+    """An encoder that starts at the identity."""
+    encoder = torch.nn.Linear(d, d, bias=False)
+    torch.nn.init.eye_(encoder.weight)
+    return encoder
+
+
+def test_linear_dynamics_learn_the_map_over_the_time_offset():
+    data = simulate.lds(
+        rng=np.random.default_rng(0), d=2, angle=15, trials=20, steps=50, mixing="none"
+    )
+    model = DCL(2, encoder=as_it_is(2), max_iter=150, batch_size=256, random_state=0,
+                dynamics_learning_rate=0.05, time_offset=2).fit(data)  # fmt: skip
+    turns = np.angle(np.linalg.eigvals(model.dynamics_.matrix.detach().numpy()), deg=True)
+    np.testing.assert_allclose(sorted(turns), [-30, 30], atol=2)
+
+
+@pytest.mark.parametrize("dynamics", ["linear", "recurrent"])
+def test_positives_control_and_context_are_a_time_offset_apart(dynamics, monkeypatch):
+    captured = {}
+
+    def capture(dynamics, x, x_next, controls, steps):
+        captured.update(x=x.view(16, -1), x_next=x_next, controls=controls)
+        return advance_in_training(dynamics, x, x_next, controls, steps)
+
+    monkeypatch.setattr("dynacl.training.advance_in_training", capture)
+    t = np.arange(60, dtype=np.float32)[:, None]  # row t of the data and the control holds t
+    model = DCL(1, dynamics, encoder=Recorder(), batch_size=16, max_iter=10, learning_rate=1e-9,
+                time_offset=3, random_state=0).fit([t[:30], t[30:]], u=t)  # fmt: skip
+    now, context, horizon = captured["x"][:, -1:], model.run_.context, model.settings_.horizon
+    assert (context, horizon) == ((0, 4) if dynamics == "linear" else (8, 1))
+    torch.testing.assert_close(captured["x"], now + 3 * torch.arange(-context, 1))
+    torch.testing.assert_close(captured["x_next"], now + 3 * horizon)
+    drive = torch.cat(captured["controls"], dim=1)
+    torch.testing.assert_close(drive, now + 3 * torch.arange(horizon))
+
+
+def test_transitions_are_counted_over_the_time_offset():
+    data = simulate.slds(
+        rng=np.random.default_rng(1), d=2, modes=2, angle=60, switch_probability=0.05, trials=4,
+        steps=50, mixing="none",
+    )  # fmt: skip
+    model = small(n_components=2, encoder=as_it_is(2), max_iter=5, time_offset=2)
+    model.fit(data)
+    counts = np.eye(2)
+    for modes in model.modes(data):
+        np.add.at(counts, (modes[:-2], modes[2:]), 1)
+    assert counts.min() > 5
+    expected = counts / counts.sum(1, keepdims=True)
+    np.testing.assert_allclose(model.transitions_, expected, rtol=1e-6)
+
+
 def test_baseline_and_paper_protocols_contrast_one_step(data):
     assert small(dynamics="identity", max_iter=1).fit(data).settings_.horizon == 1
     paper = small(protocol="paper-slds", n_negatives=8, max_iter=1).fit(data)

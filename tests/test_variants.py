@@ -617,16 +617,17 @@ def test_gated_modes_come_from_the_state_alone():
     assert len(gated.modes(x).unique()) > 1
 
 
-def test_recurrent_context_uses_the_past_inside_the_trial_only():
+@pytest.mark.parametrize("offset", [1, 2])
+def test_recurrent_context_uses_the_past_inside_the_trial_only(offset):
     data = simulate.lds(rng=np.random.default_rng(1), trials=6, steps=40, observed=6)
-    model = small(3, "recurrent", max_iter=30, batch_size=64).fit(data)
+    model = small(3, "recurrent", max_iter=30, batch_size=64, time_offset=offset).fit(data)
     y = data.observations[:40].copy()
     before = model.predict(y)
     y[10] += 1
     after = model.predict(y)
     changed = np.abs(after - before).max(1) > 0
     C = model.dynamics_.context
-    np.testing.assert_array_equal(np.flatnonzero(changed), np.arange(10, 10 + C + 1))
+    np.testing.assert_array_equal(np.flatnonzero(changed), 10 + offset * np.arange(C + 1))
     whole = np.concatenate(model.predict(data))
     np.testing.assert_allclose(whole[:40], before, rtol=1e-4, atol=1e-5)
 
