@@ -127,6 +127,13 @@ def test_lds_error_of_the_identity_is_the_distance_to_it_in_any_coordinates() ->
         assert metrics.lds_error(A, np.eye(2), normal(50, 2), x_hat) == pytest.approx(wanted)
 
 
+def test_control_error_is_relative_and_of_any_coordinates() -> None:
+    x, B, L = normal(50, 3), normal(3, 2, seed=1), normal(3, 3, seed=2)
+    for factor, wanted in ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0)):
+        found = metrics.control_error(B, factor * L @ B, x, x @ L.T + 1)
+        assert found == pytest.approx(wanted, abs=1e-9)
+
+
 def test_lds_error_by_hand() -> None:
     # L⁻¹ Â L = [[1, −1], [0, 1]] diag(.9, .5) [[1, 1], [0, 1]] = [[.9, .4], [0, .5]]
     x, D, L = normal(50, 2), np.diag([0.9, 0.5]), np.array([[1.0, 1.0], [0.0, 1.0]])

@@ -366,6 +366,17 @@ def test_control_matrix_is_recovered_up_to_the_affine_map(dynamics):
     np.testing.assert_allclose(moved, B[:, 0], atol=0.01)
 
 
+def test_control_matrix_of_the_papers_driven_system_is_found():
+    series = simulate.controlled(
+        rng=np.random.default_rng(0), control="step", trials=60, steps=400, observed=20,
+        mixing="linear",
+    )  # fmt: skip
+    found = evaluate(small(5, max_iter=1000).fit(series), series)
+    assert found["r2"] > 0.95
+    assert found["control_error"] < 0.4  # 1 without B; what it takes to do better: docs
+    assert found["control_error_post_hoc"] < 0.1
+
+
 def driven(*angles, trials=100, steps=100):
     """x' = A_k x + B u + ε in two dimensions, seen in six; modes last a hundred steps or so."""
     rng = np.random.default_rng(0)

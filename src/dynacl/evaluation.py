@@ -38,7 +38,7 @@ def evaluate(
     train: TimeSeries | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """R², dynR² with controls, mode accuracy, LDS errors and MCC; None where one does not apply.
+    """R², dynR² with controls, mode accuracy, errors of A and B, MCC; None: it does not apply.
 
     post_hoc: judge dynamics fitted to the recovered latents afterwards instead of the model's own.
     train: the data that the model was fitted to, where `series` is new. The affine map to the truth
@@ -62,7 +62,7 @@ def evaluate(
         ("r2", "r2_train_map", "dyn_r2_1", "dyn_r2_1_control", "dyn_r2_10", "dyn_r2_10_control",
          "dyn_r2_1_true_modes", "dyn_r2_10_true_modes", "mode_accuracy",
          "mode_accuracy_sequence", "lds_error",
-         "lds_error_post_hoc", "mcc")
+         "lds_error_post_hoc", "control_error", "control_error_post_hoc", "mcc")
     )  # fmt: skip
     found["r2"] = metrics.r2(latents, x)
     found["mcc"] = metrics.mcc(latents, x)
@@ -97,6 +97,10 @@ def evaluate(
         for name, estimate in estimates.items():
             matrix = np.eye(len(A)) if isinstance(estimate, Identity) else _matrix(estimate)
             found[name] = metrics.lds_error(A, matrix, latents, x)
+            if "control" in truth.system and (B := getattr(estimate, "control", None)) is not None:
+                found[name.replace("lds", "control")] = metrics.control_error(
+                    truth.system["control"], B.detach().numpy(), latents, x
+                )
     return found | {"post_hoc": post_hoc, "n_samples": len(series), "n_trials": series.n_trials}
 
 

@@ -52,6 +52,12 @@ def lds_error(matrix: Array, estimate: Array, latents: Array, recovered: Array) 
     return float(np.linalg.norm(matrix - np.linalg.solve(L, estimate @ L)))
 
 
+def control_error(control: Array, estimate: Array, latents: Array, recovered: Array) -> float:
+    """‖B − L' B̂‖_F / ‖B‖_F with x ≈ L' x̂ + b'."""
+    back, _ = affine(recovered, latents)
+    return float(np.linalg.norm(control - back @ estimate) / np.linalg.norm(control))
+
+
 def r2_of(latents: Array, predicted: Array) -> float:
     """R² of a prediction as it is, without fitting anything to it."""
     return _r2_score(*_pair(latents, predicted))
