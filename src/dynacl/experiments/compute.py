@@ -23,6 +23,7 @@ def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
         if r["state"] == "done":
             alike = done.setdefault(name(r["config"] | {"threads": 1}), [])
             alike.append((r["config"]["threads"], r["seconds"]))
+    datasets, seeds = store.repeats()
     lines = []
     for experiment in EXPERIMENTS.values():
         if (
@@ -31,7 +32,8 @@ def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
             continue
         full = {f.name for f in plan(experiment, scale="paper")}
         names = {f.name for scale in SCALES if scale != "smoke" for protocol in TRAINING
-                 for f in plan(experiment, scale=scale, protocol=protocol)}  # fmt: skip
+                 for f in plan(experiment, scale=scale, protocol=protocol, datasets=datasets,
+                               seeds=seeds)}  # fmt: skip
         runs = [run for n in names for run in done.get(n, ())]
         seconds = [threads * seconds for threads, seconds in runs]
         lines.append({
@@ -53,6 +55,10 @@ def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
         f"| {e['core_hours']:.2f} |"
         for e in lines
     ]
+    every = [threads * seconds for runs in done.values() for threads, seconds in runs]
+    if every:
+        body.append(f"| all, each fit once | {sum(paper['fits'].values()):,} | – | {len(every)} "
+                    f"| – | {sum(every) / len(every):.0f} | {sum(every) / 3600:.2f} |")  # fmt: skip
     low, high = paper["minutes_per_training"]
     tail = (
         f"The paper: {sum(paper['fits'].values()):,} fits in {paper['gpu_days']} GPU days, {low}–"
