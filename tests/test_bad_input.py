@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
 from dynacl.cli import main
+from dynacl.training import TrainingError
 
 X = np.random.default_rng(0).standard_normal((40, 5)).astype(np.float32)
 U = np.random.default_rng(1).standard_normal((40, 2)).astype(np.float32)
@@ -289,6 +290,20 @@ def test_a_refused_fit_leaves_a_fitted_model_as_it_was() -> None:
     with pytest.raises(InputError):
         model.fit(HOLE)
     np.testing.assert_array_equal(model.transform(X), before)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"density_correction": "euclidean", "bandwidth": 1e-30},
+        {"dynamics": "switching", "learning_rate": 1e30},
+        {"dynamics": "mlp", "learning_rate": 1e30},
+    ],
+    ids=str,
+)
+def test_a_fit_that_runs_off_says_so(changed: dict[str, Any], w: SimpleNamespace) -> None:
+    with pytest.raises(TrainingError, match="the loss is nan at step"):
+        dcl(max_iter=6, batch_size=16, **changed).fit(w.lds)
 
 
 # -- through the command line ------------------------------------------------------------------

@@ -55,7 +55,7 @@ class SOAP(torch.optim.Optimizer):
             if not flat:
                 for side, G in _sides(gradient):
                     state[side] = G @ G.T
-                    state[f"{side}_basis"] = torch.linalg.eigh(state[side])[1].contiguous()
+                    state[f"{side}_basis"] = _eigenbasis(state[side])
         step = int(state["step"].add_(1))
         momentum, decay = group["momentum"], group["decay"]
         state["mean"].lerp_(gradient, 1 - momentum)
@@ -79,6 +79,14 @@ class SOAP(torch.optim.Optimizer):
 def _sides(gradient: Tensor) -> list[tuple[str, Tensor]]:
     sides = (("left", gradient), ("right", gradient.T))
     return [(side, G) for side, G in sides if len(G) <= WIDEST]
+
+
+def _eigenbasis(S: Tensor) -> Tensor:
+    """NaN if S is not finite: the next loss is NaN then, and training stops with a word on it."""
+    if not S.isfinite().all():
+        return torch.full_like(S, torch.nan)
+    basis: Tensor = torch.linalg.eigh(S)[1]
+    return basis.contiguous()
 
 
 def _turned(G: Tensor, left: Tensor | None, right: Tensor | None) -> Tensor:

@@ -34,7 +34,8 @@ class Whitened(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Coordinates z and the root R that takes them back."""
-        root = torch.linalg.cholesky(self.covariance)
+        root, failed = torch.linalg.cholesky_ex(self.covariance)
+        root = root.where(failed == 0, torch.nan)  # states ran off: the loss is NaN and says so
         inverse = torch.linalg.solve_triangular(root, torch.eye(len(root)).to(root), upper=False)
         return (x - self.mean) @ inverse.T, root
 

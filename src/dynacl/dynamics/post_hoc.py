@@ -31,6 +31,8 @@ def fit_post_hoc(
     squared error.
     """
     u = None if getattr(model, "control", None) is None else u
+    if not (x.isfinite().all() and x_next.isfinite().all()):
+        return model  # they ran off in training, which its loss says
     with torch.no_grad():
         if not list(model.parameters()):
             return model
