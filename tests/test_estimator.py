@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dynacl import DCL, TimeSeries, __version__, simulate
 from dynacl.dynamics import SwitchingLinear
+from dynacl.persistence import save_checkpoint
 
 
 def expected_failures(estimator):
@@ -192,6 +193,27 @@ def test_saved_files_hold_no_code(switching, tmp_path):
     with pytest.raises(pickle.UnpicklingError):
         pickle.loads((tmp_path / "model.safetensors").read_bytes())
     json.loads((tmp_path / "config.json").read_text())
+
+
+def test_numpy_scalars_are_parameters_like_any_other(data, tmp_path):
+    scalars = {"n_components": np.int64(3), "max_iter": np.int32(2), "batch_size": np.int64(16),
+               "learning_rate": np.float32(0.01), "standardize": np.bool_(True),
+               "density_correction": "euclidean", "bandwidth": np.float32(0.5),
+               "n_support": np.int64(8)}  # fmt: skip
+    model = DCL(**scalars, random_state=np.int64(0)).fit(data)
+    model.save(tmp_path)
+    save_checkpoint(model.run_, tmp_path / "checkpoint")
+    loaded = DCL.load(tmp_path)
+    assert {k: getattr(loaded, k) for k in scalars} == scalars
+    assert loaded.settings_ == model.settings_
+
+
+def test_what_cannot_be_saved_leaves_nothing_behind(data, tmp_path):
+    model = DCL(3, max_iter=2, random_state=0).fit(data)
+    model.history_ = [object()]
+    with pytest.raises(TypeError):
+        model.save(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_custom_parts_are_given_again_at_load(data, tmp_path):

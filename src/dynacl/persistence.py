@@ -33,8 +33,6 @@ PARTS = ("encoder", "dynamics", "similarity")
 
 
 def save_model(model: DCL, folder: str | os.PathLike[str]) -> None:
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     parameters = {k: _plain(v) for k, v in model.get_params().items()}
     custom = [k for k in PARTS if isinstance(getattr(model, k), nn.Module)]
     config = {
@@ -52,9 +50,12 @@ def save_model(model: DCL, folder: str | os.PathLike[str]) -> None:
         "n_iter": model.n_iter_,
         "history": model.history_,
     }
-    weights = _parts(model.run_)
-    write(folder / "model.safetensors", save(weights))
-    write(folder / "config.json", json.dumps(config, indent=1).encode())
+    # Both before a file is written: what cannot be saved leaves nothing behind.
+    weights, text = save(_parts(model.run_)), json.dumps(config, indent=1)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "model.safetensors", weights)
+    write(folder / "config.json", text.encode())
 
 
 def read_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -125,7 +125,7 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
     """The protocol, with what the user set in its place, cut to the size of the data."""
     check(model)
     chosen = {
-        name: getattr(model, name)
+        name: np.asarray(getattr(model, name)).item()  # numpy's scalars are no JSON
         for name in ("batch_size", "max_iter", "learning_rate", "dynamics_learning_rate",
                      "standardize", "density_correction", "bandwidth", "n_support")
         if getattr(model, name) is not None
