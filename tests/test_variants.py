@@ -717,6 +717,23 @@ def test_diverging_forecast_warns_and_names_the_spectral_radius(switching):
             model.dynamics_.matrices.copy_(before)
 
 
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.matrix = nn.Parameter(torch.full((2, 1), 3.0))
+
+    def forward(self, x, x_next=None, u=None):
+        return x * self.matrix[:, 0]
+
+
+def test_a_matrix_of_your_own_dynamics_is_not_taken_for_theirs(switching):
+    _, data = switching
+    model = small(2, Scaled(), max_iter=2, batch_size=16).fit(data)
+    assert model.spectral_radius_ is None
+    with pytest.warns(UserWarning, match="spectral radius: not known"):
+        model.forecast(data, 30)
+
+
 # -- generalisation ----------------------------------------------------------------------------
 
 

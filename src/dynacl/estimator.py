@@ -504,7 +504,7 @@ class DCL(TransformerMixin, BaseEstimator):
 
 
 def _listed(radius: Array | None) -> str:
-    return "not linear" if radius is None else ", ".join(f"{r:.4f}" for r in radius)
+    return "not known" if radius is None else ", ".join(f"{r:.4f}" for r in radius)
 
 
 def _is_one(X: Any) -> bool:

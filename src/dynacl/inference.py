@@ -208,16 +208,17 @@ def transition_matrix(modes: Array, series: TimeSeries, n_modes: int, offset: in
 
 
 def spectral_radius(dynamics: nn.Module) -> Array | None:
-    """|λ| of the largest eigenvalue, one a mode; above 1 a long roll-out grows. None: not linear"""
+    """|λ| of the largest eigenvalue, one a mode; above 1 a long roll-out grows. None: not known"""
     if isinstance(dynamics, Gated):
         root = torch.linalg.cholesky(dynamics.whitened.covariance)
         turned = root @ dynamics.matrices @ torch.linalg.inv(root)
         matrices = torch.eye(len(root)).to(turned) + turned
+    elif isinstance(dynamics, SwitchingLinear):
+        matrices = dynamics.matrices
+    elif isinstance(dynamics, Linear):
+        matrices = dynamics.matrix[None]
     else:
-        found = getattr(dynamics, "matrices", getattr(dynamics, "matrix", None))
-        if not isinstance(found, Tensor):
-            return None
-        matrices = found.reshape(-1, *found.shape[-2:])
+        return None
     radius: Array = torch.linalg.eigvals(matrices.detach().cpu().double()).abs().amax(1).numpy()
     return radius
 
