@@ -278,6 +278,16 @@ def test_control_input_reaches_fit_predict_forecast_and_score():
     assert np.isfinite(model.score(y, u=u))
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("form", [lambda u: u[0], list, tuple, lambda u: dict(enumerate(u))])
+def test_control_in_the_place_of_y_warns(method, form):
+    y, u = np.random.default_rng(0).standard_normal((2, 3, 30, 4))
+    model = DCL(2, max_iter=1, random_state=0)
+    with pytest.warns(UserWarning, match="y is not used; a control input is passed as u=") as said:
+        getattr(model, method)(list(y), form(u))
+    assert said[0].filename == __file__
+
+
 def test_cross_validation_cuts_the_control_with_the_trials():
     rng = np.random.default_rng(0)
     X, u = [], []

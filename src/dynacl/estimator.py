@@ -149,8 +149,7 @@ class DCL(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, *, u: Any = None, callback: Callback | None = None) -> DCL:
         """Learn encoder and dynamics from X: a (T, D) array, a list of them, or a TimeSeries."""
-        if u is None and len(getattr(y, "shape", ())) == 2:
-            warnings.warn("y is not used; a control input is passed as u=…", stacklevel=2)
+        _warn_of_y(y, u)
         series = self._series(X, u, reset=True)
         self.system_ = None
         if isinstance(self.dynamics, str) and self.dynamics == "truth":
@@ -174,6 +173,7 @@ class DCL(TransformerMixin, BaseEstimator):
         self, X: Any, y: Any = None, *, u: Any = None, callback: Callback | None = None
     ) -> DCL:
         """Go on for another max_iter steps, on this data; the input scaling stays as it was."""
+        _warn_of_y(y, u)
         if not hasattr(self, "run_"):
             return self.fit(X, u=u, callback=callback)
         series = self._driven(X, u)
@@ -501,6 +501,14 @@ class DCL(TransformerMixin, BaseEstimator):
             )
         control = rows.reshape(-1, steps, n)
         return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
+
+
+def _warn_of_y(y: Any, u: Any) -> None:
+    """scikit-learn's y comes second, where one may think of u."""
+    trials = list(y.values()) if isinstance(y, Mapping) else y
+    first = trials[0] if isinstance(trials, list | tuple) and len(trials) else trials
+    if u is None and len(getattr(first, "shape", ())) == 2:
+        warnings.warn("y is not used; a control input is passed as u=…", stacklevel=3)
 
 
 def _listed(radius: Array | None) -> str:
