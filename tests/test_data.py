@@ -103,6 +103,15 @@ def test_control_is_cut_like_the_observations() -> None:
             np.testing.assert_array_equal(got, wanted)
 
 
+def test_control_in_a_dict_goes_by_the_names_of_the_trials() -> None:
+    u = {"b": table(len(B), 2, seed=9), "a": table(len(A), 2, seed=10)}
+    series = TimeSeries.of({"a": A, "b": B}, u=u)
+    np.testing.assert_array_equal(series.control, np.concatenate([u["a"], u["b"]]))
+    for X in ([A, B], {"a": A, "c": B}, TimeSeries.of([A, B])):
+        with pytest.raises(InputError, match="u: got a dict; wanted arrays, or a dict of trials"):
+            TimeSeries.of(X, u=u)
+
+
 def test_fields_carry_control_and_truth() -> None:
     fields = {"observations": A, "control": C[:5], "latents": A[:, :2], "modes": [0, 1, 1, 0, -1]}
     series = TimeSeries.of(fields | {"system.kind": "mine"})

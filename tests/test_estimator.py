@@ -278,6 +278,19 @@ def test_control_input_reaches_fit_predict_forecast_and_score():
     assert np.isfinite(model.score(y, u=u))
 
 
+def test_control_in_a_dict_is_that_of_the_trial_of_the_same_name():
+    y, u = np.random.default_rng(0).standard_normal((2, 3, 30, 4))
+    X, drive = dict(zip("abc", y, strict=True)), dict(zip("cba", u[::-1], strict=True))
+    model = DCL(2, max_iter=5, batch_size=16, random_state=0).fit(X, u=drive)
+    listed = DCL(2, max_iter=5, batch_size=16, random_state=0).fit(list(y), u=list(u))
+    named = model.predict(X, u=drive)
+    ahead = model.forecast(X, 5, u={k: v[:5] for k, v in drive.items()})
+    np.testing.assert_array_equal(list(named.values()), listed.predict(list(y), u=list(u)))
+    np.testing.assert_array_equal(
+        list(ahead.values()), listed.forecast(list(y), 5, u=list(u[:, :5]))
+    )
+
+
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("form", [lambda u: u[0], list, tuple, lambda u: dict(enumerate(u))])
 def test_control_in_the_place_of_y_warns(method, form):

@@ -62,8 +62,10 @@ class TimeSeries:
         """From a TimeSeries, a path, one (T, D) array, a list of arrays, or a dict of arrays.
 
         A dict with the key "observations" is read like one of our files (control, bounds,
-        latents, modes beside it); any other dict holds one array a trial.
+        latents, modes beside it); any other dict holds one array a trial, and u may be a dict of
+        the same names.
         """
+        u = in_order(u, X)
         if isinstance(X, TimeSeries):
             if trial_length is not None:
                 return cls.of(replace(X, bounds=_bounds(X.lengths.tolist(), trial_length)), u)
@@ -222,6 +224,15 @@ class TimeSeries:
         )
         control = None if self.control is None else self.control[rows]
         return TimeSeries(self.observations[rows], _bounds(lengths, None), control, truth)
+
+
+def in_order(u: Any, X: Any) -> Any:
+    """The control of trials that have names, as a list in the order that they have in X."""
+    if not isinstance(u, Mapping):
+        return u
+    if not isinstance(X, Mapping) or set(u) != set(X):
+        raise InputError("u: got a dict; wanted arrays, or a dict of trials named as those of X")
+    return [u[name] for name in X]
 
 
 def spread_lags(k: int, window: int) -> tuple[int, ...]:

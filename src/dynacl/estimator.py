@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dynacl import inference, persistence, recipe
-from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data import Array, InputError, TimeSeries, in_order
 from dynacl.dynamics import Gated, Identity, SwitchingLinear
 from dynacl.encoders import Asymmetric
 from dynacl.objective import Dot, log_sum
@@ -255,7 +255,7 @@ class DCL(TransformerMixin, BaseEstimator):
             raise InputError("X: the mode to go on with is inferred under the control so far; "
                              "wanted TimeSeries.of(X, past_u) as X")  # fmt: skip
         series, x = self._latents(series)
-        control = self._future(u, steps, series.n_trials)
+        control = self._future(in_order(u, X), steps, series.n_trials)
         chain = self.transitions_ if modes == "markov" else None
         out = inference.rollout(self.run_, series, x, int(steps), control, chain)
         reach = np.linalg.norm(x, axis=1).max()
