@@ -78,8 +78,8 @@ def w(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         assert changed != (p / "run" / file).read_bytes()
         (p / name / file).write_bytes(changed)
     (p / "hollow").mkdir()
-    linear = dcl(2).fit(X, u=U)
-    return SimpleNamespace(path=p, lds=lds, linear=linear, **models)
+    models |= {"linear": dcl(2).fit(X, u=U), "still": dcl(2, "identity").fit(X, u=U)}
+    return SimpleNamespace(path=p, lds=lds, **models)
 
 
 # -- through Python ----------------------------------------------------------------------------
@@ -204,6 +204,20 @@ MODELS: dict[str, Case] = {
     "forecast, past": (lambda w: w.driven.forecast(X, 3, u=U[:3]), "X: the mode to go on"),
     "forecast, short": (lambda w: w.linear.forecast(X, 3, u=U[:2]), "u: got shape (2, 2); wanted"),
     "forecast, turned": (lambda w: w.linear.forecast(X, 6, u=U[:6].T), "u: got shape (2, 6)"),
+    "forecast, unequal": (
+        lambda w: w.linear.forecast([X, X], 3, u=[U[:2], U[:4]]),
+        "u[0]: got shape (2, 2); wanted (3, 2), once or for each of the 2 trials",
+    ),
+    "forecast, trials": (
+        lambda w: w.linear.forecast([X, X, X, X], 3, u=[U[:6], U[:6]]),
+        "u: got 2 trials; wanted (3, 2), once or for each of the 4 trials",
+    ),
+    "forecast, still": (lambda w: w.still.forecast(X, 3, u="nowhere.npz"), "nowhere.npz: no such"),
+    "forecast, still, short": (lambda w: w.still.forecast(X, 3, u=U[:2]), "u: got shape (2, 2)"),
+    "forecast, still, u": (
+        lambda w: dcl(2, "identity").fit(X).forecast(X, 3, u=U[:3]),
+        "u: given, but this model was fitted without",
+    ),
     "forecast, u": (lambda w: w.model.forecast(X, 3, u=U[:3]), "u: given, but this model was"),
     "evaluate": (lambda w: evaluate(w.model, of(X)), "data: carries no true latents to compare"),
     "evaluate how": (

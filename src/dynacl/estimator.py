@@ -485,20 +485,23 @@ class DCL(TransformerMixin, BaseEstimator):
                              'dynamics="gated"')  # fmt: skip
 
     def _future(self, u: Any, steps: int, n_trials: int) -> Tensor | None:
-        if isinstance(self.dynamics_, Identity):
-            return None  # nothing drives it
-        if self.n_controls_in_ == 0:
-            if u is not None:
-                raise InputError("u: given, but this model was fitted without a control input")
-            return None
+        n = self.n_controls_in_
         if u is None:
-            raise InputError("u: missing; this model forecasts with the control input to come")
-        rows, n = TimeSeries.of(u, name="u").observations, self.n_controls_in_
+            if n and not isinstance(self.dynamics_, Identity):  # nothing drives that
+                raise InputError("u: missing; this model forecasts with the control input to come")
+            return None
+        if n == 0:
+            raise InputError("u: given, but this model was fitted without a control input")
+        future = TimeSeries.of(u, name="u")
+        rows, parts = future.observations, future.n_trials
+        wanted = f"wanted ({steps}, {n}), once or for each of the {n_trials} trials"
+        if parts not in (1, n_trials):
+            raise InputError(f"u: got {parts} trials; {wanted}")
+        for i, length in enumerate(future.lengths.tolist()):
+            if parts > 1 and length != steps:
+                raise InputError(f"u[{i}]: got shape {(length, rows.shape[1])}; {wanted}")
         if rows.shape not in ((steps, n), (n_trials * steps, n)):
-            raise InputError(
-                f"u: got shape {rows.shape}; wanted ({steps}, {n}), once or for each of the "
-                f"{n_trials} trials"
-            )
+            raise InputError(f"u: got shape {rows.shape}; {wanted}")
         control = rows.reshape(-1, steps, n)
         return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
 
