@@ -165,6 +165,24 @@ def test_forecast_takes_the_control_to_come(world, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 4 * TRIALS
 
 
+def test_forecast_finds_the_control_in_a_file_with_more(world):
+    series = TimeSeries.read(world / "driven.npz")
+    ahead = []
+    for name, arrays in {
+        "ours": {"observations": series.observations, "control": series.control,
+                 "bounds": series.bounds},
+        "alone": {"control": series.control},
+    }.items():  # fmt: skip
+        np.savez(world / f"{name}_u.npz", **arrays)
+        call("forecast", world / "driven", world / "driven.npz", "--steps", STEPS,
+             "--control", world / f"{name}_u.npz", "--out", world / f"{name}.npy")  # fmt: skip
+        ahead.append(np.load(world / f"{name}.npy"))
+    model = DCL.load(world / "driven", device="cpu")
+    expected = model.forecast(series, STEPS, u=series.split(series.control))
+    for found in ahead:
+        np.testing.assert_array_equal(found, np.concatenate(expected))
+
+
 @pytest.mark.parametrize(("pad", "lost"), [((), 2), (("--pad",), 0)])
 def test_embed_leaves_out_or_pads_the_steps_without_a_full_window(world, pad, lost):
     out = world / f"z{lost}.npz"
@@ -211,6 +229,9 @@ BAD = {
     "control of another length": (
         ("forecast", "driven", "driven.npz", "--steps", "3", "--control", "u.csv"),
         "u: got shape (4, 1)"),
+    "control of trials of another length": (
+        ("forecast", "driven", "driven.npz", "--steps", "4", "--control", "driven.npz"),
+        f"u[0]: got shape ({STEPS}, 1); wanted (4, 1)"),
     "control for a free system": (
         ("forecast", "gated", "slds.npz", "--steps", "4", "--control", "u.csv"),
         "fitted without a control"),

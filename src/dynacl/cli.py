@@ -162,9 +162,7 @@ def run_forecast(o: argparse.Namespace) -> None:
     model, series = DCL.load(o.run, device=o.device), _read(o)
     if o.out is not None:
         _new_file(o.out, o.force, TABLES)
-    u: Any = None if o.control is None else TimeSeries.read(o.control).observations
-    if u is not None and len(u) == o.steps * series.n_trials and series.n_trials > 1:
-        u = np.split(u, series.n_trials)
+    u = None if o.control is None else _read_control(o.control)
     future = model.forecast(series, o.steps, u=u, modes=o.modes)
     if model.spectral_radius_ is not None:
         radius = ", ".join(f"{r:.5f}" for r in model.spectral_radius_)
@@ -371,6 +369,12 @@ def _read(o: argparse.Namespace, path: str | None = None) -> TimeSeries:
         path or o.data, key=o.key, control_key=o.control_key, trial_length=o.trial_length
     )
     return replace(series, control=None) if o.no_control else series
+
+
+def _read_control(path: str) -> list[Array]:
+    """A file's control input, in its trials; a file without one is the input itself."""
+    series = TimeSeries.read(path)
+    return series.split(series.observations if series.control is None else series.control)
 
 
 def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> None:
