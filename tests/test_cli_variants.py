@@ -195,6 +195,15 @@ def test_embed_leaves_out_or_pads_the_steps_without_a_full_window(world, pad, lo
     assert (np.delete(z["modes"], ends) >= 0).all()
 
 
+def test_noise_has_one_standard_deviation_or_one_for_each_dimension(tmp_path):
+    for noise, expected in {"0.1": np.eye(2) * 0.1, "0.1,0.3": np.diag([0.1, 0.3])}.items():
+        out = tmp_path / f"{noise}.npz"
+        call(
+            "simulate", "lds", "--d", 2, "--noise", noise, "--trials", 2, "--steps", 9, "--out", out
+        )
+        np.testing.assert_array_equal(TimeSeries.read(out).truth.system["noise"], expected)
+
+
 SMALL = ("--components", 2, "--max-iter", 3)
 BAD = {
     "vmf without a sphere": (

@@ -187,9 +187,23 @@ def run_demo(o: argparse.Namespace) -> None:
 
 # -- words -------------------------------------------------------------------------------------
 
+
+def _noise(text: str) -> float | list[float]:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        wanted = "a number, or one for each latent dimension, such as 0.1,0.2,0.1"
+        raise argparse.ArgumentTypeError(f"got {text!r}; wanted {wanted}") from error
+    return found[0] if len(found) == 1 else found
+
+
 SYSTEM_OPTIONS: dict[str, dict[str, Any]] = {
     "d": {"type": int, "help": "latent dimensions"},
-    "noise": {"type": float, "help": "standard deviation of the system noise"},
+    "noise": {
+        "type": _noise,
+        "metavar": "0.1,0.2,…",
+        "help": "standard deviation of the system noise: one, or one for each latent dimension",
+    },
     "angle": {"type": float, "help": "rotation angle in degrees (lds: ±, slds: at most)"},
     "modes": {"type": int, "help": "number of modes (slds)"},
     "switch_probability": {"type": float, "help": "a step, for each other mode (slds)"},
