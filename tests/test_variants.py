@@ -10,7 +10,7 @@ from torch import nn
 
 from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
 from dynacl.data import Truth
-from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP, fit_post_hoc
+from dynacl.dynamics import Gated, Linear, Polynomial, Recurrent, ResidualMLP, fit_post_hoc
 from dynacl.dynamics import Truth as Oracle
 from dynacl.encoders import whitening
 from dynacl.evaluation import equations
@@ -854,6 +854,15 @@ def test_dynamics_advance_states_as_predict_does(rotating, kind):
     np.testing.assert_allclose(first, model.predict(rotating)[0][:1], rtol=1e-4, atol=1e-5)
 
 
+class Answer(nn.Module):
+    def __init__(self, answer):
+        super().__init__()
+        self.answer = answer
+
+    def forward(self, *given):
+        return self.answer(*given)
+
+
 VARIANTS = [
     {"dynamics": "polynomial"}, {"dynamics": "mlp"}, {"dynamics": "gated"},
     {"dynamics": "recurrent"}, {"similarity": "dot"}, {"dynamics": "polynomial", "time_offset": 2},
@@ -893,8 +902,51 @@ def test_every_variant_resumes_exactly(rotating, variant):
         ({"similarity": Dot()}, 'wanted "dot"'),
         ({"encoder": nn.Linear(7, 3)}, "encoder: cannot take windows"),
         ({"encoder": nn.Linear(6, 2)}, "encoder: gave shape"),
+        ({"dynamics": Linear(4)}, r"dynamics: cannot take x \(2, 3\), .*; wanted \(2, 3\)"),
+        ({"dynamics": Linear(3, n_controls=1)}, "dynamics: cannot take .* u None: .* u is missing"),
+        ({"dynamics": nn.Linear(3, 3)}, "dynamics: cannot take .* positional arguments"),
+        ({"dynamics": Laplace()}, "dynamics: cannot take"),
+        ({"dynamics": Answer(lambda x, *_: x[:, :2])}, r"dynamics: gave shape \(2, 2\) for x"),
+        ({"dynamics": Answer(lambda x, *_: (x, x))}, "dynamics: cannot take .* no attribute"),
+        ({"similarity": Answer(lambda q, k: -(q - k).square().sum())},
+         r"similarity: gave shape \(\) for q \(2, 3\), k \(2, 3\); wanted \(2,\)"),
+        ({"similarity": Answer(lambda q, k: q - k)}, r"similarity: gave shape \(2, 3\)"),
+        ({"similarity": Answer(lambda q, k: torch.einsum("nd,nd->n", q, k))},
+         r"similarity: cannot take q \(2, 1, 3\), k \(3, 3\): .*; wanted \(2, 3\)"),
+        ({"similarity": nn.Linear(3, 3)}, "similarity: cannot take q"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_or_has_no_effect_is_refused(rotating, changed, message):
     with pytest.raises(InputError, match=message):
         tiny(changed.pop("n_components", 3), **changed).fit(rotating)
+
+
+def test_dynamics_of_your_own_must_take_the_control_of_the_data(rotating):
+    u = np.zeros((len(rotating), 1))
+    with pytest.raises(InputError, match=r"dynamics: cannot take .*, u \(2, 1\): .*; wanted"):
+        tiny(3, Linear(3, n_controls=2)).fit(rotating, u=u)
+    assert tiny(3, Linear(3, n_controls=1)).fit(rotating, u=u).n_iter_ == 3
+    assert tiny(3, Linear(3)).fit(rotating, u=u).n_iter_ == 3
+
+
+class Noisy(nn.Module):
+    """Draws at random and remembers, even where it should not."""
+
+    tried = 0  # by all copies
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x, x_next=None, u=None):
+        self.calls += 1
+        Noisy.tried += 1
+        return x + torch.rand(())
+
+
+def test_trying_a_part_leaves_it_and_the_random_numbers_alone(rotating):
+    part, drawn = Noisy(), torch.get_rng_state()
+    run = tiny(3, part)._start(rotating)
+    assert Noisy.tried == 1
+    assert run.dynamics.calls == part.calls == 0
+    assert torch.equal(torch.get_rng_state(), drawn)

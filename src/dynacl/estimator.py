@@ -396,28 +396,9 @@ class DCL(TransformerMixin, BaseEstimator):
         generator = torch.Generator().manual_seed(seed)
         scaling = recipe.scaling(self, series, settings)
         n_inputs = series.n_features * len(settings.time_lags)
-        encoder, dynamics, similarity = recipe.build(
-            self, n_inputs, series.n_controls, settings, generator, scaling
-        )
-        run = Run(encoder, dynamics, settings, generator, similarity)
-        if self.encoder is not None:
-            self._try_encoder(run, series)
-        return run
-
-    def _try_encoder(self, run: Run, series: TimeSeries) -> None:
-        """A custom encoder that cannot take the data says so now, in one sentence."""
-        lags, d = np.array(run.settings.time_lags), int(self.n_components)
-        rows = series.observations[series.with_past(int(lags.max()))[:2, None] - lags]
-        window = torch.from_numpy(rows.reshape(len(rows), -1)).to(inference.where(run))
-        try:
-            with torch.no_grad():
-                shape = tuple(run.encoder.eval()(window).shape)
-        except RuntimeError as error:
-            raise InputError(f"encoder: cannot take windows of shape {tuple(window.shape)}: "
-                             f"{error}") from error  # fmt: skip
-        if shape != (len(rows), d):
-            raise InputError(f"encoder: gave shape {shape}; wanted ({len(rows)}, {d}) for "
-                             f"n_components={d}")  # fmt: skip
+        parts = recipe.build(self, n_inputs, series.n_controls, settings, generator, scaling)
+        recipe.try_parts(self, *parts, settings, series)
+        return Run(*parts[:2], settings, generator, parts[2])
 
     def _train(self, series: TimeSeries, callback: Callback | None, until: int) -> DCL:
         train(self.run_, series, until=until, callback=callback, verbose=self.verbose)

@@ -276,6 +276,47 @@ def _dynamics(
     )
 
 
+def try_parts(
+    model: DCL,
+    encoder: nn.Module,
+    dynamics: nn.Module,
+    similarity: nn.Module,
+    settings: Settings,
+    series: TimeSeries,
+) -> None:
+    """A custom part that cannot take the data says so now, in one sentence."""
+    where, d, n = device(model.device), int(model.n_components), 2
+    states = torch.linspace(-1, 1, 5 * d, device=where).view(5, d)
+    x, others = states[:n], states[n:]
+    if model.encoder is not None:
+        lags = np.array(settings.time_lags)
+        rows = series.observations[series.with_past(int(lags.max()))[:n, None] - lags]
+        windows = torch.from_numpy(rows.reshape(len(rows), -1)).to(where)
+        _try("encoder", encoder, {"windows": windows}, (len(rows), d))
+    if isinstance(model.dynamics, nn.Module):
+        C, u = int(getattr(dynamics, "context", 0)), series.control
+        now = x[:, None].expand(-1, C + 1, -1) if C else x
+        drive = None if u is None else torch.from_numpy(np.array(u[:n])).to(where)
+        _try("dynamics", dynamics, {"x": now, "x_next": x, "u": drive}, (n, d))
+    if isinstance(model.similarity, nn.Module):
+        _try("similarity", similarity, {"q": x, "k": x}, (n,))
+        _try("similarity", similarity, {"q": x[:, None], "k": others}, (n, len(others)))
+
+
+def _try(
+    name: str, part: nn.Module, inputs: Mapping[str, Tensor | None], wanted: tuple[int, ...]
+) -> None:
+    """On a copy, and with the random numbers put back: a part that passes starts as it was."""
+    came = ", ".join(f"{k} {None if v is None else tuple(v.shape)}" for k, v in inputs.items())
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            shape = tuple(copy.deepcopy(part).eval()(*inputs.values()).shape)
+    except Exception as error:  # whatever a user's code raises
+        raise InputError(f"{name}: cannot take {came}: {error}; wanted {wanted}") from error
+    if shape != wanted:
+        raise InputError(f"{name}: gave shape {shape} for {came}; wanted {wanted}")
+
+
 def saved_whitening(weights: Mapping[str, Tensor], n_frames: int) -> Whitening | None:
     """The input scaling among the weights of a saved model, wherever its encoder keeps it."""
     found = {k.rsplit(".", 1)[1]: v for k, v in weights.items() if ".whitening." in k}
