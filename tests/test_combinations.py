@@ -5,6 +5,7 @@ InputError that names both parts, and a word that this file does not know is a f
 """
 
 import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import torch
 from torch import nn
 
 from dynacl import DCL, InputError, TimeSeries, evaluate, simulate
+from dynacl.dynamics import Recurrent
 from dynacl.encoders import MLP, Asymmetric, Whitening
+from dynacl.objective import Dot
 
 METHOD = Path(__file__).parents[1] / "docs" / "method.md"
 
@@ -62,6 +65,8 @@ FIT = {f'"{name}"': {"dynamics": name} for name in NAMED} | {
     "custom encoder": {"encoder": MLP(6, 3)},
     "paper protocols": {"protocol": "paper-slds", "n_negatives": 20},
 }
+SETTINGS = {"bias=True", "lipschitz", "bandwidth", "n_support"}  # of one part, so no part
+DATA = {"observation noise", "non-isotropic noise", "new trials"}
 USE = {
     'forecast(modes="hold")': lambda m, X: m.forecast(X, 2, modes="hold"),
     '"markov"': lambda m, X: m.forecast(X, 2, modes="markov"),
@@ -124,7 +129,7 @@ def finite(values):
 
 
 def test_the_table_and_this_file_know_the_same_parts():
-    assert set(TABLE) == set(FIT) | set(USE)
+    assert set(TABLE) == set(FIT) | set(USE) | SETTINGS | DATA
     mentioned = {r for refused, _ in TABLE.values() for r in refused}
     assert mentioned - set(FIT) == set(CONDITIONS)
     for pair in REFUSED:  # each says it of the other, so that one row is enough to read
@@ -176,6 +181,24 @@ def short(steps, **parameters):
     return attempt
 
 
+def each(kinds, **parameters):
+    """Refused with every one of these dynamics; the error of the last is the one to judge."""
+
+    def attempt(data):
+        for kind in kinds[:-1]:
+            with pytest.raises(InputError, match="which has no effect here"):
+                fitted(data["free"], dynamics=kind, **parameters)
+        fitted(data["free"], dynamics=kinds[-1], **parameters)
+
+    return attempt
+
+
+def uncorrected(data):
+    with pytest.raises(InputError, match=r"n_support: got 2, .* density_correction"):
+        fitted(data["free"], n_support=2)
+    fitted(data["free"], bandwidth=2)
+
+
 # What a row is refused with that is no part itself: how to get there, and what the error names.
 CONDITIONS = {
     "n_components=1": (
@@ -203,9 +226,49 @@ CONDITIONS = {
         short(21, dynamics="recurrent", time_lags=(0, 3), time_offset=2),
         ("trial 0 has 21", "time_lags", "recurrent"),
     ),
-    "a forecast without u": (
+    "a Dot module": (
+        lambda data: fitted(data["free"], similarity=Dot()),
+        ("similarity", '"dot"'),
+    ),
+    "a module with a context": (
+        lambda data: fitted(data["free"], dynamics=Recurrent(3), asymmetric=True),
+        ("asymmetric", "context"),
+    ),
+    "a forecast without u, but of the identity": (
         lambda data: fitted(data["driven"]).forecast(data["driven"], 2),
         ("u: missing", "forecast", "control"),
+    ),
+    "a forecast of switching dynamics if X lacks its past u": (
+        lambda data: fitted(data["driven"], dynamics="switching").forecast(
+            data["driven"].observations, 2, u=np.ones((2, 1))
+        ),
+        ("X: the mode", "control so far"),
+    ),
+    "a driven system without u": (
+        lambda data: fitted(replace(data["driven"], control=None), dynamics="truth"),
+        ('"truth"', "driven system", "u"),
+    ),
+    "identity, polynomial, mlp, gated and recurrent dynamics": (
+        each(("identity", "polynomial", "mlp", "gated", "recurrent"), bias=True),
+        ("bias: got True", "linear or switching"),
+    ),
+    "dynamics other than mlp": (
+        each([name for name in NAMED if name != "mlp"], lipschitz=0.5),
+        ("lipschitz: got 0.5", '"mlp"'),
+    ),
+    "no density correction": (
+        uncorrected,
+        ("bandwidth: got 2", "density_correction"),
+    ),
+    "simulate.sphere": (
+        lambda data: simulate.sphere(rng=np.random.default_rng(0), noise=[0.1, 0.2, 0.1]),
+        ("noise: got", "sphere"),
+    ),
+    "simulate.again of data without a system": (
+        lambda data: simulate.again(
+            TimeSeries.of(data["free"].observations), rng=np.random.default_rng(0)
+        ),
+        ("series: carries no system",),
     ),
     "data without a system": (
         lambda data: fitted(data["free"].observations, dynamics="truth"),
@@ -228,6 +291,20 @@ def test_what_no_other_part_refuses_ends_in_an_error_that_names_it(data, conditi
         attempt(data)
     for word in named:
         assert word in str(error.value)
+
+
+@pytest.mark.parametrize("part", FIT)
+def test_every_part_takes_noisy_data_and_new_trials(part):
+    assert TABLE.keys() >= DATA
+    parameters = merged(part)
+    simulator = simulate.controlled if parameters.pop("control", False) else simulate.lds
+    data = simulator(
+        rng=np.random.default_rng(0), d=3, trials=3, steps=30, observed=6, layers=1,
+        noise=[0.01, 0.02, 0.05], observation_noise=0.01,
+    )  # fmt: skip
+    fresh = simulate.again(data, rng=np.random.default_rng(1), trials=2)
+    found = evaluate(fitted(data, **parameters), fresh, train=data)
+    assert np.isfinite([found["r2"], found["r2_train_map"]]).all()
 
 
 @pytest.mark.parametrize("dynamics", [*NAMED, "custom dynamics", "oracle of a switching system"])

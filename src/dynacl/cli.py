@@ -266,14 +266,15 @@ def parser() -> argparse.ArgumentParser:
            help="latent dimensions (default: 3)")  # fmt: skip
     option("--n-modes", "--modes", dest="n_modes", type=int,
            help="of switching and gated dynamics (default: 5)")  # fmt: skip
-    option("--bias", action="store_true", help="give the dynamics an offset")
+    option("--bias", action="store_true", help="give linear or switching dynamics an offset")
     option("--degree", type=int, help="of polynomial dynamics (default: 2)")
     option("--lipschitz", type=float, help="bound on the slope of mlp dynamics' correction")
     option("--time-lags", type=_lags, metavar="0,1,2",
            help="steps back from now that the encoder sees together")  # fmt: skip
     option("--similarity", choices=SIMILARITIES, help="(default: euclidean)")
     option("--asymmetric", action="store_true", help="a second encoder for references")
-    option("--density-correction", choices=KERNELS)
+    option("--density-correction", choices=KERNELS,
+           help="kernel of the density estimate α (vmf: on the sphere)")  # fmt: skip
     option("--bandwidth", type=float, help="of the density estimate")
     option("--n-support", type=int, help="points that carry the density estimate")
     option("--protocol", choices=list(PROTOCOLS), help="(default: default)")
@@ -316,8 +317,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--steps", type=int, required=True)
     p.add_argument("--modes", choices=FORECASTS, help="hold the last mode (default), or let modes "
                    "move as a Markov chain; gated models read them off the state")  # fmt: skip
-    p.add_argument("--control", metavar="FILE", help="control input of the steps to come: one row "
-                   "a step, for all trials alike or one trial after the other")  # fmt: skip
+    p.add_argument("--control", metavar="FILE", help="control input: one row a forecast step, for "
+                   "all trials alike or one trial after the other; the first acts on the last "
+                   "observed step")  # fmt: skip
     p.add_argument("--out", metavar="FILE", help=".npz, .npy or .csv (default: CSV to stdout)")
     _common(p, force=True, device=True)
 

@@ -237,7 +237,8 @@ class DCL(TransformerMixin, BaseEstimator):
     def forecast(self, X: Any, steps: int, *, u: Any = None, modes: str | None = None) -> Any:
         """Roll out from the end of each trial: (steps, d).
 
-        u: the control input during the forecast, (steps, d_u), for models that have one.
+        u: the control input, (steps, d_u), for models that have one: one row a forecast step. Row 0
+        acts on the last observed step: it is the last row of the past u.
         modes: how a switching model goes on: "hold" the last inferred mode (the default), or
         "markov": the mean over modes that move by `transitions_`, which was learned in fit.
         A gated model reads its modes off the state: "gated", which is its default.
@@ -469,7 +470,8 @@ class DCL(TransformerMixin, BaseEstimator):
         n = self.n_controls_in_
         if u is None:
             if n and not isinstance(self.dynamics_, Identity):  # nothing drives that
-                raise InputError("u: missing; this model forecasts with the control input to come")
+                raise InputError("u: missing; this model forecasts with its control input, from "
+                                 "the last observed step on")  # fmt: skip
             return None
         if n == 0:
             raise InputError("u: given, but this model was fitted without a control input")

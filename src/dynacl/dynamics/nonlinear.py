@@ -94,8 +94,8 @@ class Polynomial(nn.Module):
 class ResidualMLP(nn.Module):
     """f(x) = x + R g(z) (+ B u), g a small network whose last layer starts near zero.
 
-    lipschitz: bound on g's Lipschitz constant; below 1, f is invertible. Each of the layers is
-    divided by its largest singular value, and tanh has slope 1 at most.
+    lipschitz: bound on g's Lipschitz constant; below 1, f is invertible. Each layer whose largest
+    singular value exceeds its share of the bound is scaled down to it; tanh has slope 1 at most.
     """
 
     def __init__(
