@@ -51,12 +51,15 @@ def rows(scale: str) -> list[Row]:
 def mode_rows(scale: str) -> list[Row]:
     steps = GRID[scale]["dt"] if scale == "paper" else (0.01,)
     panel = "mean over dt" if len(steps) > 1 else f"dt = {steps[0]:g}"
+    most = max(m for m in GRID[scale]["modes"] if m <= table1.LORENZ_MODES)
     return [
-        row("switching", dt, noise, modes,
-            {"panel": panel, "x": modes, "curve": f"σ = {noise:g}"})
+        row(dynamics, dt, noise, modes,
+            {"panel": panel, "x": modes, "curve": f"{dynamics}, σ = {noise:g}"})
         for noise in GRID[scale]["noise"]
         for dt in steps
         for modes in GRID[scale]["modes"]
+        for dynamics in ("identity", "switching")
+        if dynamics == "switching" or modes == most  # a baseline has no modes but afterwards
     ]  # fmt: skip
 
 

@@ -46,7 +46,8 @@ def curves(
     metrics that are drawn dashed in the same panel.
     """
     panels = list(dict.fromkeys(row.place["panel"] for row in view.rows))
-    figure = Figure(figsize=(2.6 * len(panels) + 1, 2.4 * len(metrics) + 0.6), layout="constrained")
+    width, height = max(4.8, 2.6 * len(panels) + 1), 2.4 * len(metrics) + 0.6
+    figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(len(metrics), len(panels), squeeze=False, sharey="row")
     details = list(dict.fromkeys(row.place["curve"].partition(", ")[2] for row in view.rows))
     for i, metric in enumerate(metrics):
@@ -82,7 +83,7 @@ def curves(
     }
     if handles:
         figure.legend(handles.values(), handles.keys(), loc="outside upper center", frameon=False,
-                      ncols=min(4, len(handles)))  # fmt: skip
+                      ncols=min(4, 2 * len(panels), len(handles)))  # fmt: skip
     return figure
 
 
