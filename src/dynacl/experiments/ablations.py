@@ -88,6 +88,7 @@ EXPERIMENT = Experiment(
     claims=claims(),
     figures=pictures.ablations,
     quick_samples=100_000,
+    shares="test_split",
 )
 TEST_SPLIT = Experiment(
     name="test_split",

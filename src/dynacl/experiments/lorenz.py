@@ -95,4 +95,5 @@ MODES = Experiment(
               ("dt=0.01,noise=0.001/switching", "r2"), 0),
     ),
     figures=pictures.modes_needed,
+    shares="lorenz",
 )  # fmt: skip

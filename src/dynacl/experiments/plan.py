@@ -89,6 +89,11 @@ class Experiment:
     summary: Callable[..., tuple[str, Any]] | None = None  # of a store, beside or instead of rows
     quick_samples: int = 200_000
     needs_data: bool = False  # from --data-dir
+    shares: str = ""  # the experiment of the paper's numbers, where they are another's
+
+    @property
+    def numbers(self) -> dict[str, dict[str, tuple[float, float | None]]]:
+        return paper_numbers(self.shares or self.name)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynacl.data import Array
 from dynacl.experiments import verdicts
-from dynacl.experiments.plan import Experiment, Fit, Row, paper_numbers
+from dynacl.experiments.plan import Experiment, Fit, Row
 from dynacl.experiments.runner import Record, Store, span
 from dynacl.experiments.verdicts import METRICS
 from dynacl.persistence import to_json, write
@@ -62,7 +62,7 @@ class View:
 
 def table(view: View) -> list[Line]:
     """A line for every cell: paper, ours, difference, verdict. In points."""
-    paper = paper_numbers(view.experiment.name)
+    paper = view.experiment.numbers
     lines = []
     for row in view.rows:
         for metric in row.cells:
@@ -96,7 +96,7 @@ def table(view: View) -> list[Line]:
 
 def claims(view: View) -> list[Line]:
     """Differences that the paper makes a point of; ours fit by fit, data and seed alike."""
-    paper = paper_numbers(view.experiment.name)
+    paper = view.experiment.numbers
     lines = []
     for claim in view.experiment.claims:
         printed = [paper.get(row, {}).get(metric) for row, metric in (claim.more, claim.less)]
