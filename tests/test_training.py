@@ -11,7 +11,7 @@ import torch
 
 from dynacl import DCL, TimeSeries, info_nce, metrics, simulate
 from dynacl.dynamics import SwitchingLinear, advance_in_training
-from dynacl.encoders import MLP, whitening
+from dynacl.encoders import MLP
 from dynacl.objective import log_density
 from dynacl.optimizers import SOAP
 from dynacl.persistence import load_checkpoint, save_checkpoint
@@ -23,6 +23,7 @@ from dynacl.training import (
     split_modes,
     training_step,
 )
+from dynacl.whitening import whitening
 
 
 @pytest.fixture(scope="module")

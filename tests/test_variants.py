@@ -12,12 +12,12 @@ from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
 from dynacl.data import Truth
 from dynacl.dynamics import Gated, Linear, Polynomial, Recurrent, ResidualMLP, fit_post_hoc
 from dynacl.dynamics import Truth as Oracle
-from dynacl.encoders import whitening
 from dynacl.evaluation import equations
 from dynacl.inference import transition_matrix
 from dynacl.objective import Dot, Euclidean, info_nce, log_density, log_sum
 from dynacl.persistence import load_checkpoint, save_checkpoint
 from dynacl.simulate.systems import rotation
+from dynacl.whitening import observed_dimensions, whitening
 
 
 def small(n, dynamics="linear", **changed):
@@ -327,6 +327,44 @@ def test_enough_consecutive_lags_see_six_latents_behind_a_mixing_of_low_rank(ran
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small(6, time_lags=range(lags), max_iter=1).fit(data)
+
+
+def planes(seen, noise=0.01):
+    """Three planes that turn at three speeds, and a mixing C of rank 2 that sees some of them."""
+    rng = np.random.default_rng(0)
+    A = np.zeros((6, 6))
+    for i, turn in enumerate((0.3, 0.7, 1.2)):
+        A[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [
+            [np.cos(turn), -np.sin(turn)],
+            [np.sin(turn), np.cos(turn)],
+        ]
+    C = rng.standard_normal((5, 2)) @ rng.standard_normal((2, 6)) * np.repeat(seen, 2)
+    x = np.empty((60, 100, 6))
+    x[:, 0] = rng.standard_normal((60, 6))
+    for t in range(99):
+        x[:, t + 1] = x[:, t] @ A.T + noise * rng.standard_normal((60, 6))
+    stacked = np.concatenate([C @ np.linalg.matrix_power(A, -k) for k in range(5)])
+    return list((x @ C.T).astype(np.float32)), int(np.linalg.matrix_rank(stacked))
+
+
+@pytest.mark.parametrize("seen", [(1, 1, 1), (1, 1, 0), (0, 1, 0)])
+def test_windows_that_span_enough_but_miss_a_part_of_the_state_are_told(seen):
+    """Five lags of rank 2 span ten dimensions, most of them noise; the rank of O is another."""
+    trials, rank = planes(seen)
+    assert rank == 2 * sum(seen)
+    series = TimeSeries.of(trials)
+    t, lags = series.steps(5, 4)[:, None], np.arange(5)
+    y = series.observations
+    assert observed_dimensions(y, t - lags, t + 1 + lags) == rank
+    assert observed_dimensions(y, (t - lags)[:50], (t + 1 + lags)[:50]) is None
+
+    lagged = {"time_lags": range(5), "max_iter": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small(rank, **lagged).fit(trials)
+    if rank < 6:
+        with pytest.warns(UserWarning, match=f"show {rank} dimensions .* fewer than the 6 latents"):
+            small(6, **lagged).fit(trials)
 
 
 def test_a_model_with_lags_is_saved_whole(tmp_path):

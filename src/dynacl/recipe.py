@@ -24,10 +24,11 @@ from dynacl.dynamics import (
     SwitchingLinear,
     Truth,
 )
-from dynacl.encoders import MLP, Asymmetric, OnSphere, Whitening, whitening
+from dynacl.encoders import MLP, Asymmetric, OnSphere
 from dynacl.objective import Dot, Euclidean
 from dynacl.objective.density import KERNELS
 from dynacl.settings import PROTOCOLS, Settings, default_steps
+from dynacl.whitening import Whitening, observed_dimensions, whitening
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
@@ -191,18 +192,29 @@ def scaling(model: DCL, series: TimeSeries, settings: Settings) -> Whitening | N
     """How the input is standardised; a warning if less than the state can be read off it."""
     if not settings.standardize or model.encoder is not None:
         return None
-    lags, d = np.array(settings.time_lags), int(model.n_components)
-    windows = series.with_past(int(lags.max()))[:, None] - lags if len(lags) > 1 else None
-    t = series.steps(settings.time_offset, allow_short=True)
+    lags, d, offset = np.array(settings.time_lags), int(model.n_components), settings.time_offset
+    y, past = series.observations, int(lags.max())
+    windows = series.with_past(past)[:, None] - lags if len(lags) > 1 else None
+    t = series.steps(offset, allow_short=True)
     # What an input does to the state does not follow from the state, and is no noise.
-    pairs = None if series.n_controls else (t, t + settings.time_offset)
-    found = whitening(series.observations, windows, pairs, d)
-    if found.n_outputs < d:  # with a linear mixing, that is the rank of the matrix O
+    pairs = None if series.n_controls else (t, t + offset)
+    found = whitening(y, windows, pairs, d)
+    if found.n_outputs < d:
         warnings.warn(
             f"the observations span {found.n_outputs} dimensions, fewer than the {d} latents: "
             "the state cannot be read off them unless the mixing is non-linear; add time_lags",
             stacklevel=4,
         )
+    elif windows is not None and pairs is not None:
+        now = series.steps(offset + past, past, allow_short=True)[:, None]
+        shown = observed_dimensions(y, now - lags, now + offset + past - lags)
+        if shown is not None and shown < d:
+            warnings.warn(
+                f"windows of {len(lags)} time lags show {shown} dimensions of a state above the "
+                f"noise, fewer than the {d} latents: what they do not show cannot be found; add "
+                "time_lags, or spread them further",
+                stacklevel=4,
+            )
     return found
 
 
