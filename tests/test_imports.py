@@ -12,7 +12,7 @@ import dynacl
 
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
-    {"_version", "data", "memory", "progress", "settings"},
+    {"_version", "data", "memory", "progress", "settings", "whitening"},
     {"encoders", "dynamics", "objective", "optimizers", "metrics", "decoding"},
     {"simulate"},
     {"training"},
