@@ -4,15 +4,16 @@ import json
 import math
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from dynacl import DCL, TimeSeries, info_nce, metrics, simulate
+from dynacl import DCL, TimeSeries, evaluate, info_nce, metrics, simulate
 from dynacl.dynamics import SwitchingLinear, advance_in_training
 from dynacl.encoders import MLP
-from dynacl.objective import log_density
+from dynacl.objective import Emphasis, Loss, log_density
 from dynacl.optimizers import SOAP
 from dynacl.persistence import load_checkpoint, save_checkpoint
 from dynacl.settings import PROTOCOLS
@@ -193,8 +194,58 @@ def test_resumed_run_equals_the_uninterrupted_one_bit_for_bit(data, tmp_path, pr
     load_checkpoint(loaded.run_, tmp_path / "checkpoint")
     loaded.resume(data)
     assert_same(weights(whole), weights(loaded))
+    if protocol == "default":
+        assert whole.run_.emphasis.level == loaded.run_.emphasis.level
     strip = lambda history: [{k: v for k, v in r.items() if k != "seconds"} for r in history]
     assert strip(whole.history_) == strip(loaded.history_)
+
+
+def test_emphasis_weighs_alignment_by_how_low_the_loss_has_been():
+    alignment = torch.tensor(0.5, requires_grad=True)
+    emphasis = Emphasis(10.0)
+
+    def gradient(total):
+        for _ in range(300):  # until the running mean is there
+            loss = Loss(total + alignment - alignment.detach(), alignment, total - alignment)
+            weighed = emphasis(loss)
+        (found,) = torch.autograd.grad(weighed, alignment)
+        return found.item()
+
+    assert gradient(torch.tensor(0.7)) == 1
+    assert gradient(torch.tensor(0.45)) == pytest.approx(1 + 5, rel=0.01)
+    assert gradient(torch.tensor(0.1)) == pytest.approx(1 + 10)
+    assert gradient(torch.tensor(2.0)) == 1  # and back
+
+
+def test_emphasis_finds_what_an_easy_contrast_leaves_and_lets_noise_alone(monkeypatch):
+    """Planes that turn, with noise far below the distance between samples, and with much."""
+
+    def fitted(noise, emphasis):
+        settings = replace(PROTOCOLS["default"], emphasis=emphasis)
+        monkeypatch.setitem(PROTOCOLS, "default", settings)
+        data = simulate.lds(rng=np.random.default_rng(0), d=3, angle=10, noise=noise, trials=100,
+                            steps=200, observed=12, layers=3)  # fmt: skip
+        return evaluate(
+            DCL(3, "linear", max_iter=800, batch_size=512, random_state=0).fit(data), data
+        )
+
+    plain, firm = fitted(1e-4, 0.0), fitted(1e-4, 10.0)
+    assert firm["lds_error"] < 0.2 * plain["lds_error"]
+    assert firm["r2"] > plain["r2"] - 0.01
+    plain, firm = fitted(0.05, 0.0), fitted(0.05, 10.0)
+    assert firm["r2"] == plain["r2"]
+
+
+def test_emphasis_is_for_dynamics_that_identify_and_comes_late_for_driven_ones(data):
+    driven = simulate.controlled(rng=np.random.default_rng(0), trials=5, steps=300, observed=8)
+    assert small().fit(data).settings_.emphasis_at == 4  # with the full horizon, after one step
+    assert small(protocol="paper-slds").fit(data).run_.emphasis is None
+    assert small(similarity="dot").fit(data).run_.emphasis is None
+    assert small(density_correction="euclidean").fit(data).run_.emphasis is None
+    assert small(dynamics="mlp").fit(data).run_.emphasis is None
+    late = small(n_components=5, dynamics="linear").fit(driven)
+    assert late.settings_.emphasis_at == 14
+    assert late.run_.emphasis.level < 10
 
 
 def test_ctrl_c_keeps_what_was_trained(data):

@@ -107,6 +107,8 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
         for j, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{i}.{j}.{k}": torch.as_tensor(v) for k, v in state.items()}
     tensors["generator"] = run.generator.get_state()
+    if run.emphasis is not None:
+        tensors |= {f"emphasis.{k}": v for k, v in run.emphasis.state_dict().items()}
     if run.pending:
         tensors["pending"] = torch.stack([torch.stack(list(loss)) for loss in run.pending])
     meta = {
@@ -131,6 +133,8 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
         raise InputError(f"{path}: was trained with other settings than the run has")
     for name in PARTS:
         load_weights(getattr(run, name), tensors, name)
+    if run.emphasis is not None:
+        load_weights(run.emphasis, tensors, "emphasis")
     run.unscaled = None
     for i, optimizer in enumerate(run.optimizers):
         state: dict[int, dict[str, Tensor]] = {}

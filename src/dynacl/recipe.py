@@ -155,6 +155,13 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
             )
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
+        identifies = model.dynamics in ("identity", "linear", "switching", "truth", "polynomial")
+        if not identifies or tiles:  # a free f can follow latents that are easy to predict
+            found = replace(found, emphasis=0.0)
+        if series.n_controls:
+            # A driven state drifts so far that its past is told by that alone, long before the
+            # rest is found: what is not found yet would collapse.
+            found = replace(found, emphasis_from=0.7)
         if model.dynamics in FREE or tiles:
             # Sharp features at the start fold the state space, and a free f follows the fold.
             found = replace(found, input_gain=1.0)
@@ -170,7 +177,10 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
     if model.batch_size is None and model.protocol == "default":
         found = replace(found, batch_size=max(2, min(found.batch_size, pairs)))
     if model.max_iter is None and model.protocol == "default":
-        found = replace(found, max_iter=default_steps(int(model.n_components), pairs))
+        steps = default_steps(int(model.n_components), pairs)
+        # Longer, and quadratic dynamics slowly redraw what they had found (docs/log.md).
+        quadratic = model.dynamics == "polynomial"
+        found = replace(found, max_iter=max(300, round(0.6 * steps)) if quadratic else steps)
     if found.n_negatives is None and found.batch_size == 1:
         raise InputError("batch_size: got 1; with the batch as negatives it needs at least 2")
     return found

@@ -22,6 +22,9 @@ class Settings:
     as A e(x) − e(A x), which nearly cancels where a step is short; over several steps it does not.
     But several steps of dynamics that are not known yet may go round in circles (docs/log.md).
     mixed: each pair has its own number of steps, from 1 to the horizon.
+    emphasis: most weight that alignment gets beyond its own, where the contrast is too easy to
+    teach more (objective.Emphasis), after a share `emphasis_from` of the training; none with a
+    density correction.
     density_correction: kernel of the density estimate in embedding space, with its bandwidth (None:
     that of the similarity) and number of support points (None: the batch size).
     """
@@ -38,6 +41,8 @@ class Settings:
     horizon: int = 4
     one_step: float = 0.2
     mixed: bool = False
+    emphasis: float = 10.0
+    emphasis_from: float = 0.0
     temperature: float = 1.0
     input_gain: float = 3.0
     linear_start: bool = False
@@ -60,12 +65,18 @@ class Settings:
         several = self.horizon > 1 or self.one_step == 0
         return round(self.one_step * self.max_iter) if several else -1
 
+    @property
+    def emphasis_at(self) -> int:
+        """The first step that may weigh alignment more: not before the full horizon."""
+        return max(self.split_at, round(self.emphasis_from * self.max_iter))
+
 
 _PAPER = Settings(
     optimizer="adam",
     schedule="constant",
     standardize=False,
     horizon=1,
+    emphasis=0.0,
     input_gain=1.0,
     switching_logits="reciprocal",
 )
@@ -88,7 +99,8 @@ PROTOCOLS: dict[str, Settings] = {
 
 
 def default_steps(d: int, pairs: int) -> int:
-    """Steps of the default protocol, the same for every dynamics model: 1,000 a latent dimension
-    (of up to 8) for a million pairs, fewer for fewer pairs, by the cube root of the proportion."""
+    """Steps of the default protocol: 1,000 a latent dimension (of up to 8) for a million pairs,
+    fewer for fewer pairs, by the cube root of the proportion. The same for every dynamics model,
+    but for the polynomial, which takes 0.6 of them."""
     share: float = min(1.0, pairs / 1_000_000) ** (1 / 3)
     return max(300, round(1000 * min(d, 8) * share))

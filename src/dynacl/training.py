@@ -26,7 +26,7 @@ from dynacl.data import TimeSeries
 from dynacl.dynamics import MANY_MODES, SwitchingLinear, advance_in_training, fit_post_hoc
 from dynacl.encoders import Asymmetric
 from dynacl.memory import kept_memory
-from dynacl.objective import Euclidean, Loss, info_nce, log_density
+from dynacl.objective import Emphasis, Euclidean, Loss, info_nce, log_density
 from dynacl.optimizers import SOAP
 from dynacl.progress import Progress
 from dynacl.settings import Settings
@@ -57,10 +57,16 @@ class Run:
     history: list[Record] = field(default_factory=list)
     pending: list[Loss] = field(default_factory=list)  # losses since the last record
     interrupted: bool = False
+    emphasis: Emphasis | None = None
     unscaled: dict[str, Tensor] | None = None  # the dynamics' state, where inference scaled it
 
     def __post_init__(self) -> None:
         self.similarity = self.similarity or Euclidean(self.settings.temperature)
+        # On the sphere the temperature is a result, 1/κ, which emphasis would change.
+        plain = isinstance(self.similarity, Euclidean) and self.settings.density_correction is None
+        if plain and self.settings.emphasis:
+            where = next((p.device for p in self.encoder.parameters()), None)
+            self.emphasis = self.emphasis or Emphasis(self.settings.emphasis).to(where)
         self.optimizers = self.optimizers or make_optimizers(self)
         for module in self.dynamics.modules():
             if hasattr(module, "generator"):
@@ -209,9 +215,13 @@ def training_step(run: Run, data: Rows, device: Any) -> Loss:
         predicted, following, negatives, similarity=run.similarity, potential=potential, skip=skip
     )
 
+    total = loss.total
+    if run.emphasis is not None and run.step >= s.emphasis_at:
+        total = run.emphasis(loss)
+
     for optimizer in run.optimizers:
         optimizer.zero_grad()
-    loss.total.backward()  # type: ignore[no-untyped-call]
+    total.backward()  # type: ignore[no-untyped-call]
     for optimizer in run.optimizers:
         optimizer.step()
     return Loss(*(part.detach() for part in loss))
