@@ -182,12 +182,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES), help=", ".join(CASES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--curve", type=float, metavar="SECONDS")
+    parser.add_argument(
+        "--curve", type=float, metavar="SECONDS", help="of each way to train, to the case's target"
+    )
     options = parser.parse_args()
     if options.curve:
         found = {}
         for case in options.cases:
-            found[case] = curve(case, options.seeds[0], options.curve)
+            _, limit = CASES[case][2]["seconds"]
+            found[case] = curve(case, options.seeds[0], min(options.curve, limit))
             CURVES.write_text(json.dumps(found) + "\n")
         draw_curves(found)
     else:
