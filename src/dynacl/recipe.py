@@ -156,12 +156,10 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
         identifies = model.dynamics in ("identity", "linear", "switching", "truth", "polynomial")
-        if not identifies or tiles:  # a free f can follow latents that are easy to predict
+        # A free f can follow latents that are easy to predict; and a driven state drifts so far that
+        # it is told by that alone, and what is not found by then would collapse.
+        if not identifies or tiles or series.n_controls:
             found = replace(found, emphasis=0.0)
-        if series.n_controls:
-            # A driven state drifts so far that its past is told by that alone, long before the
-            # rest is found: what is not found yet would collapse.
-            found = replace(found, emphasis_from=0.7)
         if model.dynamics in FREE or tiles:
             # Sharp features at the start fold the state space, and a free f follows the fold.
             found = replace(found, input_gain=1.0)
