@@ -238,7 +238,7 @@ def test_emphasis_finds_what_an_easy_contrast_leaves_and_lets_noise_alone(monkey
 
 def test_emphasis_is_for_dynamics_that_identify_and_not_for_driven_ones(data):
     driven = simulate.controlled(rng=np.random.default_rng(0), trials=5, steps=300, observed=8)
-    assert small().fit(data).settings_.emphasis_at == 4  # with the full horizon, after one step
+    assert small().fit(data).run_.emphasis.level < 10
     assert small(protocol="paper-slds").fit(data).run_.emphasis is None
     assert small(similarity="dot").fit(data).run_.emphasis is None
     assert small(density_correction="euclidean").fit(data).run_.emphasis is None

@@ -355,8 +355,9 @@ def test_windows_that_span_enough_but_miss_a_part_of_the_state_are_told(seen):
     series = TimeSeries.of(trials)
     t, lags = series.steps(5, 4)[:, None], np.arange(5)
     y = series.observations
-    assert observed_dimensions(y, t - lags, t + 1 + lags) == rank
-    assert observed_dimensions(y, (t - lags)[:50], (t + 1 + lags)[:50]) is None
+    scaling = whitening(y)
+    assert observed_dimensions(scaling, y, t - lags, t + 1 + lags) == rank
+    assert observed_dimensions(scaling, y, (t - lags)[:50], (t + 1 + lags)[:50]) is None
 
     lagged = {"time_lags": range(5), "max_iter": 1}
     with warnings.catch_warnings():

@@ -156,8 +156,8 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
         identifies = model.dynamics in ("identity", "linear", "switching", "truth", "polynomial")
-        # A free f can follow latents that are easy to predict; and a driven state drifts so far that
-        # it is told by that alone, and what is not found by then would collapse.
+        # A free f follows latents that are easy to predict. A driven state drifts so far that it is
+        # told by that alone, and what is not found by then would collapse.
         if not identifies or tiles or series.n_controls:
             found = replace(found, emphasis=0.0)
         if model.dynamics in FREE or tiles:
@@ -215,7 +215,7 @@ def scaling(model: DCL, series: TimeSeries, settings: Settings) -> Whitening | N
         )
     elif windows is not None and pairs is not None:
         now = series.steps(offset + past, past, allow_short=True)[:, None]
-        shown = observed_dimensions(y, now - lags, now + offset + past - lags)
+        shown = observed_dimensions(found, y, now - lags, now + offset + past - lags)
         if shown is not None and shown < d:
             warnings.warn(
                 f"windows of {len(lags)} time lags show {shown} dimensions of a state above the "

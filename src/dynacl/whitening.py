@@ -89,12 +89,12 @@ def whitening(
         found = Whitening(_tensor(mean), _tensor(frame), n_frames=n_frames)
         found.order = np.argsort(weight, kind="stable")
         return found
-    flat = ((np.asarray(y[windows], dtype=np.float64) - mean) @ frame).reshape(len(windows), -1)
+    flat = _windows(y, mean, frame, windows)
     window = _principal(flat.T @ flat / len(flat), 1e-10)
     return Whitening(_tensor(mean), _tensor(frame), _tensor(window), n_frames)
 
 
-def observed_dimensions(y: Floats, past: Ints, future: Ints) -> int | None:
+def observed_dimensions(scaling: Whitening, y: Floats, past: Ints, future: Ints) -> int | None:
     """How many dimensions of a state the rows `past` (n, lags) show; None: too few windows to tell.
 
     `future` (n, lags) are the rows after them. Past and future have in common what the state
@@ -103,20 +103,24 @@ def observed_dimensions(y: Floats, past: Ints, future: Ints) -> int | None:
     not count: a correlation of less than 0.1, or such as chance gives. Of at most 20,000 windows.
     """
     past, future = _spread(past, 20_000), _spread(future, 20_000)
-    sample = _spread(y, 200_000)
-    mean = sample.mean(0, dtype=np.float64)
-    frame = _principal(_covariance(sample, mean), 1e-8)
-    n, width = len(past), past.shape[1] * frame.shape[1]
-    if n < ENOUGH * width:
+    mean, frame = scaling.shift.double().numpy(), scaling.frame.double().numpy()
+    n = len(past)
+    if n < ENOUGH * past.shape[1] * frame.shape[1]:
         return None
     sides = []
     for rows in (past, future):
-        flat = ((np.asarray(y[rows], dtype=np.float64) - mean) @ frame).reshape(n, -1)
-        flat -= flat.mean(0)
-        sides.append(flat @ _principal(flat.T @ flat / n, 1e-10))
+        side = _windows(y, mean, frame, rows)
+        side -= side.mean(0)
+        sides.append(side @ _principal(side.T @ side / n, 1e-10))
     correlations = np.linalg.svd(sides[0].T @ sides[1] / n, compute_uv=False)
     chance = sum(side.shape[1] ** 0.5 for side in sides) / n**0.5
     return int((correlations > max(SEEN, 1.2 * chance)).sum())
+
+
+def _windows(y: Floats, mean: Doubles, frame: Doubles, rows: Ints) -> Doubles:
+    """Whitened observations of rows (n, lags), side by side."""
+    whitened = (np.asarray(y[rows], dtype=np.float64) - mean) @ frame
+    return whitened.reshape(len(rows), -1)
 
 
 def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints) -> Doubles:
