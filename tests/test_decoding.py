@@ -72,7 +72,7 @@ def test_sequence_beats_single_steps_where_modes_last_and_does_little_harm_else(
 
 def test_modes_along_the_sequence_are_better_than_step_by_step():
     data = simulate.slds(
-        rng=np.random.default_rng(1000), d=3, modes=2, trials=40, steps=250, layers=1
+        rng=np.random.default_rng(1000), d=3, modes=2, trials=40, steps=250, layers=1, noise=0.03
     )
     model = DCL(3, "switching", 2, max_iter=150, random_state=0).fit(data)
     true = np.concatenate([m[:-1] for m in data.split(data.truth.modes)])
@@ -81,7 +81,7 @@ def test_modes_along_the_sequence_are_better_than_step_by_step():
         found = np.concatenate(model.modes(data, decode=decode))
         return max(np.mean(found == true), np.mean(found != true))
 
-    assert accuracy("sequence") > accuracy("step") + 0.01
+    assert accuracy("sequence") > accuracy("step") + 0.05
     with pytest.raises(InputError, match="decode: got 'viterbi'; wanted one of sequence, step"):
         model.modes(data, decode="viterbi")
 

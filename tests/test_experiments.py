@@ -290,7 +290,10 @@ def resolved(fit):
     size = fit.config["data"]
     trials, steps = (9, 900) if "sha256" in size else (size["trials"], size["steps"])
     model = DCL(**tuples(fit.config["model"]), **fit.config["training"])
-    settings = recipe.settings(model, silence(trials, steps))
+    series = silence(trials, steps)
+    if fit.config["control"] and size.get("system") in ("control-step", "control-lds"):
+        series = replace(series, control=series.observations)
+    settings = recipe.settings(model, series)
     encoder = nn.Identity()
     run = Run(Asymmetric(encoder, encoder) if model.asymmetric else encoder, encoder, settings,
               torch.Generator())  # fmt: skip

@@ -236,14 +236,16 @@ def test_emphasis_finds_what_an_easy_contrast_leaves_and_lets_noise_alone(monkey
     assert firm["r2"] == plain["r2"]
 
 
-def test_emphasis_is_for_dynamics_that_identify_and_not_for_driven_ones(data):
+def test_emphasis_is_for_dynamics_that_identify_and_comes_late_for_driven_ones(data):
     driven = simulate.controlled(rng=np.random.default_rng(0), trials=5, steps=300, observed=8)
-    assert small().fit(data).run_.emphasis.level < 10
+    assert small().fit(data).settings_.emphasis_at == 4  # with the full horizon, after one step
     assert small(protocol="paper-slds").fit(data).run_.emphasis is None
     assert small(similarity="dot").fit(data).run_.emphasis is None
     assert small(density_correction="euclidean").fit(data).run_.emphasis is None
     assert small(dynamics="mlp").fit(data).run_.emphasis is None
-    assert small(n_components=5, dynamics="linear").fit(driven).run_.emphasis is None
+    late = small(n_components=5, dynamics="linear").fit(driven)
+    assert late.settings_.emphasis_at == 14
+    assert late.run_.emphasis.level < 10
 
 
 def test_ctrl_c_keeps_what_was_trained(data):
@@ -611,12 +613,17 @@ def test_modes_are_split_apart_when_the_contrast_goes_several_steps_ahead():
     assert min(errors) < 0.01
 
 
-def test_many_modes_start_at_a_linear_map_and_a_bank_fitted_to_it(data, monkeypatch):
+def test_a_free_f_alone_has_no_linear_start(data):
+    assert small(dynamics="identity", max_iter=1).fit(data).encoder_.linear is not None
+    assert small(dynamics="mlp", max_iter=1).fit(data).encoder_.linear is None
+    assert small(protocol="paper-slds", max_iter=1).fit(data).encoder_.linear is None
+
+
+def test_many_modes_start_at_a_bank_fitted_to_the_linear_start(data, monkeypatch):
     when = []
     monkeypatch.setattr("dynacl.training.split_modes", lambda run, *_: when.append(run.step))
     many = small(dynamics="switching", n_modes=31, max_iter=10).fit(data)
     assert when == [0]
-    assert many.encoder_.linear is not None
     assert (many.settings_.horizon, many.settings_.learning_rate) == (1, 1e-3)
     chosen = small(dynamics="switching", n_modes=31, max_iter=1, learning_rate=0.01).fit(data)
     assert chosen.settings_.learning_rate == 0.01
@@ -625,4 +632,4 @@ def test_many_modes_start_at_a_linear_map_and_a_bank_fitted_to_it(data, monkeypa
     when.clear()
     few = small(dynamics="switching", n_modes=30, max_iter=10).fit(data)
     assert when == [2]
-    assert few.encoder_.linear is None
+    assert few.settings_.learning_rate == 0.03

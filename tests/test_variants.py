@@ -411,9 +411,9 @@ def test_control_matrix_of_the_papers_driven_system_is_found():
         mixing="linear",
     )  # fmt: skip
     found = evaluate(small(5, max_iter=1000).fit(series), series)
-    assert found["r2"] > 0.95
-    assert found["control_error"] < 0.4  # 1 without B; what it takes to do better: docs
-    assert found["control_error_post_hoc"] < 0.1
+    assert found["r2"] > 0.99
+    assert found["control_error"] < 0.05  # 1 without B, 0.5 where a plane of the state is lost
+    assert found["control_error_post_hoc"] < 0.05
 
 
 def driven(*angles, trials=100, steps=100):

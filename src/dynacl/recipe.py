@@ -150,16 +150,15 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
             # Many redrawings of the state space look quadratic over one small step, or over ten;
             # few over one, two, … and twenty. Higher powers run off over several.
             several = correlation_time(series, found.time_offset) if model.degree <= 2 else 1
-            found = replace(
-                found, horizon=several, one_step=0.0, mixed=several > 1, linear_start=True
-            )
+            found = replace(found, horizon=several, one_step=0.0, mixed=several > 1)
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
         identifies = model.dynamics in ("identity", "linear", "switching", "truth", "polynomial")
-        # A free f follows latents that are easy to predict. A driven state drifts so far that it is
-        # told by that alone, and what is not found by then would collapse.
-        if not identifies or tiles or series.n_controls:
+        if not identifies or tiles:  # a free f follows latents that are easy to predict
             found = replace(found, emphasis=0.0)
+        if series.n_controls:  # drift alone tells pairs apart: first find the rest
+            found = replace(found, emphasis_from=0.7)
+        found = replace(found, linear_start=identifies)
         if model.dynamics in FREE or tiles:
             # Sharp features at the start fold the state space, and a free f follows the fold.
             found = replace(found, input_gain=1.0)
@@ -169,8 +168,7 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
             # starts at a linear map, with a bank fitted to that, and is redrawn slowly.
             found = replace(found, switching_logits="relative", horizon=1)
             if found.standardize and model.encoder is None:
-                found = replace(found, one_step=0.0, linear_start=True,
-                                learning_rate=model.learning_rate or 1e-3)  # fmt: skip
+                found = replace(found, one_step=0.0, learning_rate=model.learning_rate or 1e-3)
     pairs = len(series.steps(found.time_offset * found.horizon, past))
     if model.batch_size is None and model.protocol == "default":
         found = replace(found, batch_size=max(2, min(found.batch_size, pairs)))

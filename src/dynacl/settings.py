@@ -23,7 +23,10 @@ class Settings:
     But several steps of dynamics that are not known yet may go round in circles (docs/log.md).
     mixed: each pair has its own number of steps, from 1 to the horizon.
     emphasis: most weight that alignment gets beyond its own, where the contrast is too easy to
-    teach more (objective.Emphasis), from the full horizon on; none with a density correction.
+    teach more (objective.Emphasis), from the full horizon and a share `emphasis_from` of the
+    training on; none with a density correction.
+    linear_start: the encoder starts at the first principal components (encoders.MLP). From a random
+    start it may fold what drifts far, or miss what is faint beside it (docs/log.md).
     density_correction: kernel of the density estimate in embedding space, with its bandwidth (None:
     that of the similarity) and number of support points (None: the batch size).
     """
@@ -41,9 +44,10 @@ class Settings:
     one_step: float = 0.2
     mixed: bool = False
     emphasis: float = 10.0
+    emphasis_from: float = 0.0
     temperature: float = 1.0
     input_gain: float = 3.0
-    linear_start: bool = False
+    linear_start: bool = True
     switching_logits: str = "mean"
     switching_spread: float = 0.0
     time_lags: tuple[int, ...] = (0,)
@@ -63,6 +67,11 @@ class Settings:
         several = self.horizon > 1 or self.one_step == 0
         return round(self.one_step * self.max_iter) if several else -1
 
+    @property
+    def emphasis_at(self) -> int:
+        """The first step that may weigh alignment more: not before the full horizon."""
+        return max(self.split_at, round(self.emphasis_from * self.max_iter))
+
 
 _PAPER = Settings(
     optimizer="adam",
@@ -71,6 +80,7 @@ _PAPER = Settings(
     horizon=1,
     emphasis=0.0,
     input_gain=1.0,
+    linear_start=False,
     switching_logits="reciprocal",
 )
 

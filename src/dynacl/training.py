@@ -216,7 +216,7 @@ def training_step(run: Run, data: Rows, device: Any) -> Loss:
     )
 
     total = loss.total
-    if run.emphasis is not None and run.step >= s.split_at:
+    if run.emphasis is not None and run.step >= s.emphasis_at:
         total = run.emphasis(loss)
 
     for optimizer in run.optimizers:
