@@ -613,9 +613,10 @@ def test_modes_are_split_apart_when_the_contrast_goes_several_steps_ahead():
     assert min(errors) < 0.01
 
 
-def test_a_free_f_alone_has_no_linear_start(data):
+def test_a_free_f_and_the_sphere_have_no_linear_start(data):
     assert small(dynamics="identity", max_iter=1).fit(data).encoder_.linear is not None
     assert small(dynamics="mlp", max_iter=1).fit(data).encoder_.linear is None
+    assert small(similarity="dot", max_iter=1).fit(data).encoder_.inner.linear is None
     assert small(protocol="paper-slds", max_iter=1).fit(data).encoder_.linear is None
 
 

@@ -158,7 +158,7 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
             found = replace(found, emphasis=0.0)
         if series.n_controls:  # drift alone tells pairs apart: first find the rest
             found = replace(found, emphasis_from=0.7)
-        found = replace(found, linear_start=identifies)
+        found = replace(found, linear_start=identifies and model.similarity != "dot")
         if model.dynamics in FREE or tiles:
             # Sharp features at the start fold the state space, and a free f follows the fold.
             found = replace(found, input_gain=1.0)
