@@ -271,7 +271,7 @@ def documented(protocol):
     lines = re.findall(
         r"^\| `(\w+)` \| (ours|both) \| .* \| (`.*`) \|$", PAGE.read_text(), flags=re.M
     )
-    assert len(lines) == 12
+    assert len(lines) == 13
     found = {}
     for setting, of, experiments in lines:
         if of in (protocol, "both"):

@@ -611,7 +611,7 @@ def test_modes_are_split_apart_when_the_contrast_goes_several_steps_ahead():
     encoder.weight = torch.nn.Parameter(torch.zeros(1))
     dynamics = SwitchingLinear(2, 2)
     run = Run(encoder, dynamics, PROTOCOLS["default"], torch.Generator().manual_seed(0))
-    split_modes(run, rows(data, run.settings), torch.device("cpu"))
+    split_modes(run, rows(data, run.settings), torch.device("cpu"), run.generator)
     found, true = dynamics.matrices.detach().numpy(), data.truth.system["matrices"]
     errors = [max(np.abs(found[[i, 1 - i]] - true).max(axis=(1, 2))) for i in (0, 1)]
     assert min(errors) < 0.01
@@ -628,7 +628,7 @@ def test_many_modes_start_at_a_bank_fitted_to_the_linear_start(data, monkeypatch
     when = []
     monkeypatch.setattr("dynacl.training.split_modes", lambda run, *_: when.append(run.step))
     many = small(dynamics="switching", n_modes=31, max_iter=10).fit(data)
-    assert when == [0]
+    assert when == [0, 10]  # and anew when training stands still
     assert (many.settings_.horizon, many.settings_.learning_rate) == (1, 1e-3)
     chosen = small(dynamics="switching", n_modes=31, max_iter=1, learning_rate=0.01).fit(data)
     assert chosen.settings_.learning_rate == 0.01
@@ -638,3 +638,32 @@ def test_many_modes_start_at_a_bank_fitted_to_the_linear_start(data, monkeypatch
     few = small(dynamics="switching", n_modes=30, max_iter=10).fit(data)
     assert when == [2]
     assert few.settings_.learning_rate == 0.03
+
+
+def test_many_modes_are_fitted_to_the_latents_wherever_training_stops_and_it_goes_on(tmp_path):
+    """Gradient steps leave modes that fit few pairs and throw others far away."""
+    data = simulate.lorenz(rng=np.random.default_rng(0), steps=3000, observed=8)
+    settings = {"n_modes": 31, "max_iter": 60, "dynamics_learning_rate": 0.1}
+
+    def error(bank, x):
+        now, following = torch.from_numpy(x[:-1]), torch.from_numpy(x[1:])
+        with torch.no_grad():
+            return float((bank.eval()(now, following) - following).square().mean())
+
+    whole = small(**settings).fit(data)
+    broken = small(**settings).fit(data, callback=lambda run, _: run.step == 40)
+    assert broken.n_iter_ == 40
+    for model in (whole, broken):
+        x = np.concatenate(model.transform(data))
+        trained = SwitchingLinear(3, 31)
+        trained.load_state_dict(model.run_.as_trained)
+        assert error(model.dynamics_, x) < 0.5 * error(trained, x)
+    broken.save(tmp_path)
+    save_checkpoint(broken.run_, tmp_path / "checkpoint")
+    loaded = DCL.load(tmp_path)
+    assert_same(weights(broken), weights(loaded))
+    load_checkpoint(loaded.run_, tmp_path / "checkpoint")
+    for model in (broken, loaded):
+        assert_same(weights(whole), weights(model.resume(data)))
+    paper = small(protocol="paper-lorenz", n_negatives=8, **settings).fit(data)
+    assert paper.run_.as_trained is None

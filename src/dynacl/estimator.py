@@ -25,7 +25,7 @@ from dynacl.dynamics import Gated, Identity, SwitchingLinear
 from dynacl.encoders import Asymmetric
 from dynacl.objective import Dot, log_sum
 from dynacl.settings import Settings, tuples
-from dynacl.training import Callback, Run, train
+from dynacl.training import Callback, Run, settle_modes, train
 
 FORECASTS = ("hold", "markov", "gated")
 DECODERS = ("sequence", "step")
@@ -412,6 +412,7 @@ class DCL(TransformerMixin, BaseEstimator):
     def _settle(self, series: TimeSeries) -> DCL:
         """What is read off a run that stands still, at its end or before."""
         self._remember()
+        settle_modes(self.run_, series, inference.where(self.run_))
         if isinstance(self.run_.similarity, Dot):
             few = series.head(20_000)
             x = self._references(few, None, self._latents(few)[1])  # where predictions start

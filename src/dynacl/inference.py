@@ -16,7 +16,7 @@ from dynacl.data import Array, InputError, TimeSeries
 from dynacl.dynamics import Gated, Linear, SwitchingLinear, follow
 from dynacl.encoders import references
 from dynacl.objective import Dot
-from dynacl.training import Run
+from dynacl.training import Run, keep_dynamics
 
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide
@@ -165,8 +165,7 @@ def unit_scale(run: Run, x: Array) -> None:
     if not isinstance(bank, nn.Parameter):
         return
     if bank.requires_grad and isinstance(run.dynamics, Linear | SwitchingLinear):
-        now = {k: v.clone() for k, v in run.dynamics.state_dict().items()}
-        run.unscaled = run.unscaled or now
+        keep_dynamics(run)
         matrices = bank.view(-1, *bank.shape[-2:])
         moved = tensor(x, run.dynamics) @ matrices.mT
         scale = moved.norm(dim=-1).mean(1)

@@ -102,7 +102,7 @@ def load_weights(part: nn.Module, weights: Mapping[str, Tensor], name: str) -> N
 
 def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
     """One file with everything from which the run continues bit for bit."""
-    tensors = _parts(run) | {f"dynamics.{k}": v for k, v in (run.unscaled or {}).items()}
+    tensors = _parts(run) | {f"dynamics.{k}": v for k, v in (run.as_trained or {}).items()}
     for i, optimizer in enumerate(run.optimizers):
         for j, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{i}.{j}.{k}": torch.as_tensor(v) for k, v in state.items()}
@@ -135,7 +135,7 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
         load_weights(getattr(run, name), tensors, name)
     if run.emphasis is not None:
         load_weights(run.emphasis, tensors, "emphasis")
-    run.unscaled = None
+    run.as_trained = None
     for i, optimizer in enumerate(run.optimizers):
         state: dict[int, dict[str, Tensor]] = {}
         for key, value in tensors.items():

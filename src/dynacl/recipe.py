@@ -166,7 +166,7 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
             # So many modes tile the space: a state visits each briefly, and their errors differ by
             # a ratio, not by a distance. They can follow nearly any redrawing of the space, so it
             # starts at a linear map, with a bank fitted to that, and is redrawn slowly.
-            found = replace(found, switching_logits="relative", horizon=1)
+            found = replace(found, switching_logits="relative", horizon=1, refit=True)
             if found.standardize and model.encoder is None:
                 found = replace(found, one_step=0.0, learning_rate=model.learning_rate or 1e-3)
     pairs = len(series.steps(found.time_offset * found.horizon, past))

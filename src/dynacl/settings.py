@@ -22,6 +22,7 @@ class Settings:
     as A e(x) − e(A x), which nearly cancels where a step is short; over several steps it does not.
     But several steps of dynamics that are not known yet may go round in circles (docs/log.md).
     mixed: each pair has its own number of steps, from 1 to the horizon.
+    refit: a bank of modes is fitted to the latents, by least squares, whenever training stops.
     emphasis: most weight that alignment gets beyond its own, where the contrast is too easy to
     teach more (objective.Emphasis), from the full horizon and a share `emphasis_from` of the
     training on; none with a density correction.
@@ -43,6 +44,7 @@ class Settings:
     horizon: int = 4
     one_step: float = 0.2
     mixed: bool = False
+    refit: bool = False
     emphasis: float = 10.0
     emphasis_from: float = 0.0
     temperature: float = 1.0

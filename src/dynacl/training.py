@@ -58,7 +58,7 @@ class Run:
     pending: list[Loss] = field(default_factory=list)  # losses since the last record
     interrupted: bool = False
     emphasis: Emphasis | None = None
-    unscaled: dict[str, Tensor] | None = None  # the dynamics' state, where inference scaled it
+    as_trained: dict[str, Tensor] | None = None  # the dynamics' state, where inference has another
 
     def __post_init__(self) -> None:
         self.similarity = self.similarity or Euclidean(self.settings.temperature)
@@ -126,7 +126,7 @@ def train(
             while run.step < until and not interrupted:
                 set_rates(run)
                 if run.step == settings.split_at:
-                    split_modes(run, data, device)
+                    split_modes(run, data, device, run.generator)
                 run.pending.append(training_step(run, data, device))
                 run.step += 1
                 if run.step % every == 0 or run.step == until:
@@ -152,10 +152,10 @@ def train(
 
 
 def go_on(run: Run) -> None:
-    """The modules as training left them: in its mode and, on the sphere, in its scale."""
-    if run.unscaled is not None:
-        run.dynamics.load_state_dict(run.unscaled)
-        run.unscaled = None
+    """The modules as training left them: in its mode, and the dynamics as it was."""
+    if run.as_trained is not None:
+        run.dynamics.load_state_dict(run.as_trained)
+        run.as_trained = None
     run.encoder.train()
     run.dynamics.train()
 
@@ -277,8 +277,26 @@ def _own(steps: Tensor, support: Tensor) -> Tensor:
     return torch.where(support[at] == steps, at, -1)[:, None]
 
 
+def keep_dynamics(run: Run) -> None:
+    """Before inference changes the dynamics: the run goes on with what training left."""
+    state = run.dynamics.state_dict()
+    run.as_trained = run.as_trained or {k: v.clone() for k, v in state.items()}
+
+
+def settle_modes(run: Run, series: TimeSeries, device: Any) -> None:
+    """Fit a bank anew whenever training stands still, where the settings say so.
+
+    Random numbers are drawn from a copy: a run that goes on has its own.
+    """
+    if run.settings.refit:
+        keep_dynamics(run)
+        generator = torch.Generator()
+        generator.set_state(run.generator.get_state())
+        split_modes(run, rows(series, run.settings, run.context), device, generator)
+
+
 @torch.no_grad()
-def split_modes(run: Run, data: Rows, device: Any) -> None:
+def split_modes(run: Run, data: Rows, device: Any, generator: torch.Generator) -> None:
     """Fit the bank anew to the latents found so far, best of several starts.
 
     Gradient descent may leave two modes merged; least squares and argmin in turn, on latents that
@@ -286,7 +304,7 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
     """
     if not isinstance(run.dynamics, SwitchingLinear) or run.dynamics.hard:
         return
-    t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=run.generator)]
+    t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=generator)]
     pairs = [
         encode(run, data, part, part + run.settings.time_offset, device)
         for part in torch.split(t, 2048)
@@ -296,7 +314,7 @@ def split_modes(run: Run, data: Rows, device: Any) -> None:
     on_cpu = copy.deepcopy(run.dynamics).cpu()  # its least squares know no other place
     # Hundreds of modes tile the space: no start is better than another, and each takes long.
     effort = {"restarts": 1, "rounds": 15} if on_cpu.n_modes > MANY_MODES else {}
-    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, generator=run.generator, **effort)
+    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, generator=generator, **effort)
     run.dynamics.load_state_dict(on_cpu.state_dict())
 
 

@@ -27,7 +27,7 @@ Settings = Mapping[str, Any]
 # Part of every name. Raise a number when the same settings would give other results, and the old
 # ones are not found any more; settings of the training protocols are in the name by themselves,
 # but not what `recipe.settings` makes of them.
-CODE = {"simulate": 1, "training": 11, "evaluation": 1}
+CODE = {"simulate": 1, "training": 12, "evaluation": 1}
 
 # Most samples of a data set: fewer trials first, then shorter ones. None: the paper's size.
 SAMPLES = {"smoke": 1_000, "quick": 200_000, "paper": None}
