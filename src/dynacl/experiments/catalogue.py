@@ -32,6 +32,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         noninjective.EXPERIMENT,
         control.EXPERIMENT,
         vmf.EXPERIMENT,
+        vmf.FOUR,
         kde.EXPERIMENT,
         mcc.EXPERIMENT,
         baselines.EXPERIMENT,

@@ -11,7 +11,7 @@ MODELS: dict[str, dict[str, Any]] = {"corrected": {"density_correction": "vmf"},
 # κ of the marginal and κ_p of the pairs; the paper prints neither range.
 GRID: dict[str, dict[str, tuple[Any, ...]]] = {
     "smoke": {"kappa": (4.0,), "pair": (64.0,)},
-    "quick": {"kappa": (0.0, 4.0, 16.0), "pair": (16.0, 64.0)},
+    "quick": {"kappa": (0.0, 4.0, 16.0, 32.0), "pair": (16.0, 64.0)},
     "paper": {"kappa": (0.0, 1.0, 4.0, 8.0, 16.0, 32.0), "pair": (4.0, 16.0, 64.0, 256.0)},
 }
 
@@ -39,13 +39,13 @@ EXPERIMENT = Experiment(
     source="fig:kde",
     rows=rows,
     note="A reference is vMF(e1, κ), its positive vMF(reference, κ_p); negatives come from all. "
-    "The paper does not print its κ and κ_p; these are ours. quick: three κ, two κ_p.",
+    "The paper does not print its κ and κ_p; these are ours. quick: four κ, two κ_p.",
     claims=tuple(
         Claim(f"κ {kappa}, κ_p {pair}: corrected minus plain",
               (f"kappa={kappa},pair={pair}/corrected", "r2"),
               (f"kappa={kappa},pair={pair}/plain", "r2"), sign)
         for pair in (16, 64)
-        for kappa, sign in ((0, 0), (4, 1), (16, 1))
+        for kappa, sign in ((0, 0), (4, 1), (16, 1), (32, 1))
     ),
     figures=pictures.kde,
 )  # fmt: skip
