@@ -68,6 +68,7 @@ FITS = {
         ("--time-lags", "0,1,2"),
         lambda m: m.settings_.time_lags == (0, 1, 2) and m.encoder_.whitening.window is not None,
     ),
+    "spread lags": (("--time-lags", "5/9"), lambda m: m.settings_.time_lags == (0, 2, 4, 6, 8)),
     "time-offset": (("--time-offset", 3), lambda m: m.settings_.time_offset == 3),
     "dot": (
         ("--similarity", "dot"),

@@ -352,3 +352,18 @@ def test_post_hoc_switching_recovers_bank_and_control_together():
         min(max(np.abs(found[i] - A[0]).max(), np.abs(found[1 - i] - A[1]).max()) for i in (0, 1))
         < 1e-3
     )
+
+
+def test_sparse_fit_finds_the_few_terms_that_noise_and_near_copies_hide():
+    rng = np.random.default_rng(0)
+    a, b, c = rng.standard_normal((3, 2000))
+    features = np.stack([a, b, a + 0.05 * c, b * b, c, np.ones(2000)], 1)
+    target = 2 * a - 3 * b + 0.05 * rng.standard_normal(2000)
+    full = np.linalg.lstsq(features, target, rcond=None)[0]
+    assert np.count_nonzero(np.abs(full) > 1e-4) == 6  # all have a share in least squares
+    np.testing.assert_allclose(
+        metrics.sparse_fit(features, target, 0.001), [2, -3, 0, 0, 0, 0], atol=0.01
+    )
+    # 0.4 of the mean square may be missed: the smaller of the two terms goes, and then no more.
+    assert np.flatnonzero(metrics.sparse_fit(features, target, 0.4)).tolist() == [1]
+    assert not metrics.sparse_fit(features, 0 * target, 0.1).any()

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from dynacl import DCL, TimeSeries, evaluate, info_nce, metrics, simulate
+from dynacl.data import InputError
 from dynacl.dynamics import SwitchingLinear, advance_in_training
 from dynacl.encoders import MLP
 from dynacl.objective import Emphasis, Loss, log_density
@@ -124,7 +125,12 @@ def test_density_has_its_support_and_leaves_out_the_point_itself(
         captured.update(x=x, support=support, skip=skip)
         return log_density(x, support, skip=skip, **rest)
 
+    def compare(*points, potential, **rest):
+        captured["potential"] = potential
+        return info_nce(*points, potential=potential, **rest)
+
     monkeypatch.setattr("dynacl.training.log_density", capture)
+    monkeypatch.setattr("dynacl.training.info_nce", compare)
     t = np.arange(40, dtype=np.float32)[:, None]
     DCL(1, encoder=Recorder(), batch_size=16, n_negatives=n_negatives, max_iter=1, random_state=0,
         density_correction="euclidean", n_support=n_support).fit(t)  # fmt: skip
@@ -133,6 +139,7 @@ def test_density_has_its_support_and_leaves_out_the_point_itself(
     assert len(support) == len(set(support))
     own = [support.index(v) if v in support else -1 for v in x]
     assert captured["skip"].tolist() == [[i] for i in own]
+    assert all(alpha.requires_grad for alpha in captured["potential"])  # as docs/method.md says
 
 
 @pytest.mark.parametrize(
@@ -619,9 +626,32 @@ def test_modes_are_split_apart_when_the_contrast_goes_several_steps_ahead():
 
 def test_a_free_f_and_the_sphere_have_no_linear_start(data):
     assert small(dynamics="identity", max_iter=1).fit(data).encoder_.linear is not None
-    assert small(dynamics="mlp", max_iter=1).fit(data).encoder_.linear is None
     assert small(similarity="dot", max_iter=1).fit(data).encoder_.inner.linear is None
     assert small(protocol="paper-slds", max_iter=1).fit(data).encoder_.linear is None
+
+
+class Free(torch.nn.Module):
+    def forward(self, x, x_next=None, u=None):
+        return x
+
+
+@pytest.mark.parametrize(
+    ("free", "linear", "gain"),
+    [
+        ({"dynamics": "mlp"}, False, 1),
+        ({"dynamics": "gated"}, False, 1),
+        ({"dynamics": "recurrent"}, False, 1),
+        ({"dynamics": Free()}, False, 1),
+        ({"dynamics": "identity", "asymmetric": True}, False, 3),
+        ({"n_modes": 31}, True, 1),
+    ],
+    ids=lambda v: str(next(iter(v.values()))) if isinstance(v, dict) else None,
+)
+def test_what_may_follow_any_redrawing_gets_no_weight_on_alignment(free, linear, gain, data):
+    model = small(max_iter=1, **free).fit(data)
+    assert model.run_.emphasis is None
+    assert model.settings_.linear_start is linear
+    assert model.settings_.input_gain == gain
 
 
 def test_many_modes_start_at_a_bank_fitted_to_the_linear_start(data, monkeypatch):
@@ -667,3 +697,28 @@ def test_many_modes_are_fitted_to_the_latents_wherever_training_stops_and_it_goe
         assert_same(weights(whole), weights(model.resume(data)))
     paper = small(protocol="paper-lorenz", n_negatives=8, **settings).fit(data)
     assert paper.run_.as_trained is None
+
+
+def test_a_bank_that_predicts_new_pairs_worse_does_not_replace_the_trained_one(monkeypatch):
+    def spoil(run, *_):
+        run.dynamics.matrices.mul_(2)
+
+    monkeypatch.setattr("dynacl.training.split_modes", torch.no_grad()(spoil))
+    data = simulate.lorenz(rng=np.random.default_rng(0), steps=1000, observed=8)
+    model = small(n_modes=31, max_iter=3).fit(data)
+    # Spoiled once, at the start of the training, and not at its end.
+    assert (model.dynamics_.matrices.diagonal(dim1=1, dim2=2) - 2).abs().max() < 0.2
+    for name, value in model.dynamics_.state_dict().items():
+        assert torch.equal(value, model.run_.as_trained[name])
+
+
+def test_loaded_model_resumes_with_its_checkpoint_only(data, tmp_path):
+    broken = small().fit(data, callback=lambda run, _: run.step == 10)
+    broken.save(tmp_path)
+    loaded = DCL.load(tmp_path)
+    with pytest.raises(InputError, match="load_checkpoint"):
+        loaded.resume(data)
+    assert loaded.partial_fit(data).n_iter_ == 30
+    done = small(max_iter=2).fit(data)
+    done.save(tmp_path)
+    assert DCL.load(tmp_path).resume(data).n_iter_ == 2  # nothing is left to do

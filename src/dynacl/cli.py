@@ -21,7 +21,7 @@ import numpy as np
 
 from dynacl import persistence, simulate
 from dynacl._version import __version__
-from dynacl.data import Array, InputError, TimeSeries, write_npz
+from dynacl.data import Array, InputError, TimeSeries, spread_lags, write_npz
 from dynacl.estimator import DCL, DECODERS, FORECASTS
 from dynacl.evaluation import POST_HOC, equations, evaluate, no_equations
 from dynacl.experiments import command as reproduce
@@ -270,7 +270,8 @@ def parser() -> argparse.ArgumentParser:
     option("--degree", type=int, help="of polynomial dynamics (default: 2)")
     option("--lipschitz", type=float, help="bound on the slope of mlp dynamics' correction")
     option("--time-lags", type=_lags, metavar="0,1,2",
-           help="steps back from now that the encoder sees together")  # fmt: skip
+           help="steps back from now that the encoder sees together; 6/100: six of them, "
+           "equidistant in a window of 100")  # fmt: skip
     option("--similarity", choices=SIMILARITIES, help="(default: euclidean)")
     option("--asymmetric", action="store_true", help="a second encoder for references")
     option("--density-correction", choices=KERNELS,
@@ -364,9 +365,11 @@ def _seed(text: str) -> int:
 
 def _lags(text: str) -> tuple[int, ...]:
     try:
+        if "/" in text:
+            return spread_lags(*(int(part) for part in text.split("/", 1)))
         return tuple(int(lag) for lag in text.split(","))
     except ValueError as error:
-        wanted = "whole numbers of steps back, such as 0,1,2"
+        wanted = "whole numbers of steps back, such as 0,1,2, or 6/100: six lags in a window of 100"
         raise argparse.ArgumentTypeError(f"got {text!r}; wanted {wanted}") from error
 
 

@@ -190,6 +190,10 @@ class DCL(TransformerMixin, BaseEstimator):
         """Take an interrupted fit to its end, exactly as if it had not been interrupted."""
         check_is_fitted(self, "run_")
         series = self._driven(X, u)
+        if not self.run_.whole and self.run_.step < self.run_.settings.max_iter:
+            raise InputError("this model was loaded, and files of models hold weights alone; "
+                             "wanted persistence.load_checkpoint(model.run_, path) before resume, "
+                             "or partial_fit")  # fmt: skip
         if self.data_ not in (None, series.fingerprint()):
             raise InputError("X: is not the data that this run was begun with; wanted the same, "
                              "with trials and control; partial_fit takes other data")  # fmt: skip
@@ -346,6 +350,7 @@ class DCL(TransformerMixin, BaseEstimator):
         for name, part in zip(("encoder", "dynamics", "similarity"), parts, strict=True):
             persistence.load_weights(part, weights, name)
         model.run_ = Run(*parts[:2], settings, generator, parts[2])
+        model.run_.whole = False
         model.run_.step = config["n_iter"]
         model.run_.history = config["history"]
         model.n_features_in_ = config["n_features"]

@@ -28,6 +28,7 @@ from dynacl.inference import ROWS
 from dynacl.objective import Dot
 
 POST_HOC = ("linear", "switching")
+TRUE_FLOW = 1e-4  # what the printed true flow may leave out; it has few terms by itself
 
 
 def evaluate(
@@ -241,11 +242,12 @@ def no_equations(model: DCL, series: TimeSeries) -> str | None:
     return None
 
 
-def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[str, Any]:
+def equations(model: DCL, series: TimeSeries, *, tolerance: float = 0.02) -> dict[str, Any]:
     """The flow (f(x) − x) / (Δ dt) of polynomial dynamics, in the coordinates of the true latents.
 
-    Terms below `least` of their equation's largest are left out. Gives coefficients by monomial,
-    recovered and true, and both as text; where Δ > 1, both of the mean flow over Δ steps.
+    Sparse: the terms that are needed to have the flow's mean square over the data up to a share
+    `tolerance` (`metrics.sparse_fit`). Gives coefficients by monomial, recovered and true, and both
+    as text; where Δ > 1, both of the mean flow over Δ steps.
     """
     if reason := no_equations(model, series):
         raise InputError(reason)
@@ -260,10 +262,9 @@ def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[st
     back, c = metrics.affine(x, latents)
     rows = np.linspace(0, len(x) - 1, min(len(x), 5000)).astype(int)
     states = x[rows] @ back.T + c
-    step, cutoff = _stepper(f, x, series, offset), None
+    step = _stepper(f, x, series, offset)
     if isinstance(model.run_.similarity, Dot):
-        # Σ x² = 1 there, but for float32: of polynomials that are the same, the smallest is meant.
-        step, cutoff = _projected(step), 1e-6
+        step = _projected(step)
     moved = step(x[rows], rows) @ back.T + c
     single = _stepper(Truth(system).double().eval(), x, series, 1)
     true = _repeated(single, offset)(states, rows)
@@ -275,10 +276,9 @@ def equations(model: DCL, series: TimeSeries, *, least: float = 0.05) -> dict[st
     features = f.monomials(torch.from_numpy(states / scale)).numpy()
     units = f.monomials(torch.from_numpy(scale[None])).numpy()[0]
     found: dict[str, Any] = {"monomials": monomials}
-    for name, following in (("recovered", moved), ("true", true)):
-        solution = np.linalg.lstsq(features, (following - states) / time, rcond=cutoff)[0].T
-        solution[np.abs(solution) < least * np.abs(solution).max(1, keepdims=True)] = 0
-        found[name] = solution / units
+    for name, following, share in (("recovered", moved, tolerance), ("true", true, TRUE_FLOW)):
+        flow = ((following - states) / time).T
+        found[name] = np.stack([metrics.sparse_fit(features, side, share) for side in flow]) / units
         found[f"{name}_text"] = [
             f"x{i + 1}' = " + (" ".join(
                 f"{v:+.3g}{'' if m == '1' else ' ' + m}"

@@ -165,3 +165,30 @@ def _r2_score(true: Array, predicted: Array) -> float:
             raise InputError("latents: a dimension is constant; R² is not defined")
         score = float(r2_score(true, predicted))
     return score if np.isfinite(score) else float("-inf")
+
+
+def sparse_fit(features: Array, target: Array, tolerance: float) -> Array:
+    """Coefficients c, as few as can be, with features @ c near the target (n,).
+
+    Terms go one by one, the one that is missed least first, and the others are fitted anew, as long
+    as the error stays below a share `tolerance` of the target's mean square. Where data lie near a
+    surface, terms can stand for each other, and least squares over all shares the target out.
+    """
+
+    def error(columns: list[int]) -> float:
+        return float(np.square(features[:, columns] @ fit(columns) - target).sum())
+
+    def fit(columns: list[int]) -> Array:
+        c: Array = np.linalg.lstsq(features[:, columns], target, rcond=None)[0]
+        return c
+
+    kept = list(range(features.shape[1]))
+    most = tolerance * float(np.square(target).sum())
+    while kept:
+        missed, term = min((error([k for k in kept if k != term]), term) for term in kept)
+        if missed > most:
+            break
+        kept.remove(term)
+    found = np.zeros(features.shape[1])
+    found[kept] = fit(kept) if kept else 0.0
+    return found

@@ -28,7 +28,7 @@ from dynacl.training import Run
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
 
-FORMAT = 1
+FORMAT = 2
 PARTS = ("encoder", "dynamics", "similarity")
 
 
@@ -135,7 +135,7 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
         load_weights(getattr(run, name), tensors, name)
     if run.emphasis is not None:
         load_weights(run.emphasis, tensors, "emphasis")
-    run.as_trained = None
+    run.as_trained, run.whole = None, True
     for i, optimizer in enumerate(run.optimizers):
         state: dict[int, dict[str, Tensor]] = {}
         for key, value in tensors.items():

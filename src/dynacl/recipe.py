@@ -153,13 +153,14 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
             found = replace(found, horizon=several, one_step=0.0, mixed=several > 1)
         found = replace(found, horizon=min(found.horizon, room) if stepping else 1)
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
-        identifies = model.dynamics in ("identity", "linear", "switching", "truth", "polynomial")
+        structured = model.dynamics in ("identity", "linear", "switching", "truth", "polynomial")
+        identifies = structured and not model.asymmetric  # else f after h₁ is as free as h₁
         if not identifies or tiles:  # a free f follows latents that are easy to predict
             found = replace(found, emphasis=0.0)
         if series.n_controls:  # drift alone tells pairs apart: first find the rest
             found = replace(found, emphasis_from=0.7)
         found = replace(found, linear_start=identifies and model.similarity != "dot")
-        if model.dynamics in FREE or tiles:
+        if not structured or model.dynamics == "polynomial" or tiles:
             # Sharp features at the start fold the state space, and a free f follows the fold.
             found = replace(found, input_gain=1.0)
         if tiles:

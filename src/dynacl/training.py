@@ -57,6 +57,7 @@ class Run:
     history: list[Record] = field(default_factory=list)
     pending: list[Loss] = field(default_factory=list)  # losses since the last record
     interrupted: bool = False
+    whole: bool = True  # False: read from a file of weights, without optimisers and randomness
     emphasis: Emphasis | None = None
     as_trained: dict[str, Tensor] | None = None  # the dynamics' state, where inference has another
 
@@ -286,13 +287,40 @@ def keep_dynamics(run: Run) -> None:
 def settle_modes(run: Run, series: TimeSeries, device: Any) -> None:
     """Fit a bank anew whenever training stands still, where the settings say so.
 
+    It takes the place of the trained one if it predicts pairs better that neither has seen last.
     Random numbers are drawn from a copy: a run that goes on has its own.
     """
-    if run.settings.refit:
-        keep_dynamics(run)
-        generator = torch.Generator()
-        generator.set_state(run.generator.get_state())
-        split_modes(run, rows(series, run.settings, run.context), device, generator)
+    if not run.settings.refit:
+        return
+    keep_dynamics(run)
+    generator = torch.Generator()
+    generator.set_state(run.generator.get_state())
+    data = rows(series, run.settings, run.context)
+    mixed = data.steps[torch.randperm(len(data.steps), generator=generator)]
+    judges, others = mixed.tensor_split([min(SPLIT_PAIRS, len(mixed) // 4)])
+    run.dynamics.eval()
+    before = one_step_error(run, data, judges, device)
+    split_modes(run, data._replace(steps=others), device, generator)
+    if not one_step_error(run, data, judges, device) < before and run.as_trained is not None:
+        run.dynamics.load_state_dict(run.as_trained)
+
+
+@torch.no_grad()
+def one_step_error(run: Run, data: Rows, t: Tensor, device: Any) -> float:
+    """Mean squared error of the dynamics, its modes inferred, over pairs that start at t."""
+    now, following, drive = encoded_pairs(run, data, t, device)
+    drive = None if drive is None else drive.to(device)
+    return float((run.dynamics(now, following, drive) - following).square().mean())
+
+
+def encoded_pairs(run: Run, data: Rows, t: Tensor, device: Any) -> Any:
+    """Latents of steps t, those a time offset later, and the control between them."""
+    pairs = [
+        encode(run, data, part, part + run.settings.time_offset, device)
+        for part in torch.split(t, 2048)
+    ]
+    now, following = map(torch.cat, zip(*pairs, strict=True))
+    return now, following, None if data.u is None else data.u[t]
 
 
 @torch.no_grad()
@@ -305,12 +333,7 @@ def split_modes(run: Run, data: Rows, device: Any, generator: torch.Generator) -
     if not isinstance(run.dynamics, SwitchingLinear) or run.dynamics.hard:
         return
     t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=generator)]
-    pairs = [
-        encode(run, data, part, part + run.settings.time_offset, device)
-        for part in torch.split(t, 2048)
-    ]
-    now, following = map(torch.cat, zip(*pairs, strict=True))
-    drive = None if data.u is None else data.u[t]
+    now, following, drive = encoded_pairs(run, data, t, device)
     on_cpu = copy.deepcopy(run.dynamics).cpu()  # its least squares know no other place
     # Hundreds of modes tile the space: no start is better than another, and each takes long.
     effort = {"restarts": 1, "rounds": 15} if on_cpu.n_modes > MANY_MODES else {}
