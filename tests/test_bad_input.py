@@ -69,7 +69,7 @@ def w(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     for name, file, change in (
         ("torn", "model.safetensors", lambda b: b[:100]),
         ("garbled", "config.json", lambda b: b[:100]),
-        ("future", "config.json", lambda b: b.replace(b'"format": 1', b'"format": 99')),
+        ("future", "config.json", lambda b: b.replace(b'"format": 2', b'"format": 99')),
         ("alien", "config.json", lambda b: b.replace(b'"n_modes"', b'"n_moods"')),
         ("other", "config.json", lambda b: b.replace(b'"n_components": 2', b'"n_components": 3')),
     ):
