@@ -25,7 +25,8 @@ import numpy as np
 import torch
 from benchmarks import peak
 from dynacl import DCL, TimeSeries
-from dynacl.training import rows, training_step
+from dynacl.sampling import rows
+from dynacl.training import training_step
 p, path = json.loads(sys.argv[1]), sys.argv[2]
 if path:
     series = TimeSeries.read(path, trial_length=1000)

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from dynacl import DCL, TimeSeries
 from dynacl.memory import kept_memory
+from dynacl.sampling import rows as training_rows
 from dynacl.settings import PROTOCOLS
-from dynacl.training import rows as training_rows
 from dynacl.training import training_step
 
 B, M, D, d, K = 2048, 2**16, 50, 6, 5

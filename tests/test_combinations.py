@@ -97,7 +97,7 @@ DRIVEN = [(*pair, "control") for pair in PAIRS if "control" not in pair]
 
 @pytest.fixture(autouse=True)
 def _small_split(monkeypatch):
-    monkeypatch.setattr("dynacl.training.SPLIT_PAIRS", 200)
+    monkeypatch.setattr("dynacl.banks.SPLIT_PAIRS", 200)
 
 
 @pytest.fixture(scope="module")

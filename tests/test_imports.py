@@ -15,6 +15,8 @@ LAYERS = [
     {"_version", "data", "memory", "progress", "settings", "whitening"},
     {"encoders", "dynamics", "objective", "optimizers", "metrics", "decoding"},
     {"simulate"},
+    {"sampling"},
+    {"banks"},
     {"training"},
     {"inference", "persistence", "recipe"},
     {"estimator"},

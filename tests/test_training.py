@@ -11,18 +11,18 @@ import pytest
 import torch
 
 from dynacl import DCL, TimeSeries, evaluate, info_nce, metrics, simulate
+from dynacl.banks import split_modes
 from dynacl.data import InputError
 from dynacl.dynamics import SwitchingLinear, advance_in_training
 from dynacl.encoders import MLP
 from dynacl.objective import Emphasis, Loss, log_density
 from dynacl.optimizers import SOAP
 from dynacl.persistence import load_checkpoint, save_checkpoint
+from dynacl.sampling import rows
 from dynacl.settings import PROTOCOLS
 from dynacl.training import (
     Run,
     TrainingError,
-    rows,
-    split_modes,
     training_step,
 )
 from dynacl.whitening import whitening
@@ -656,7 +656,9 @@ def test_what_may_follow_any_redrawing_gets_no_weight_on_alignment(free, linear,
 
 def test_many_modes_start_at_a_bank_fitted_to_the_linear_start(data, monkeypatch):
     when = []
-    monkeypatch.setattr("dynacl.training.split_modes", lambda run, *_: when.append(run.step))
+    for room in ("training", "banks"):
+        where = f"dynacl.{room}.split_modes"
+        monkeypatch.setattr(where, lambda run, *_: when.append(run.step))
     many = small(dynamics="switching", n_modes=31, max_iter=10).fit(data)
     assert when == [0, 10]  # and anew when training stands still
     assert (many.settings_.horizon, many.settings_.learning_rate) == (1, 1e-3)
@@ -703,7 +705,8 @@ def test_a_bank_that_predicts_new_pairs_worse_does_not_replace_the_trained_one(m
     def spoil(run, *_):
         run.dynamics.matrices.mul_(2)
 
-    monkeypatch.setattr("dynacl.training.split_modes", torch.no_grad()(spoil))
+    for room in ("training", "banks"):
+        monkeypatch.setattr(f"dynacl.{room}.split_modes", torch.no_grad()(spoil))
     data = simulate.lorenz(rng=np.random.default_rng(0), steps=1000, observed=8)
     model = small(n_modes=31, max_iter=3).fit(data)
     # Spoiled once, at the start of the training, and not at its end.

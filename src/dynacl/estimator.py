@@ -20,12 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dynacl import inference, persistence, recipe
+from dynacl.banks import settle_modes
 from dynacl.data import Array, InputError, TimeSeries, in_order
 from dynacl.dynamics import Gated, Identity, SwitchingLinear
 from dynacl.encoders import Asymmetric
 from dynacl.objective import Dot, log_sum
 from dynacl.settings import Settings, tuples
-from dynacl.training import Callback, Run, settle_modes, train
+from dynacl.training import Callback, Run, train
 
 FORECASTS = ("hold", "markov", "gated")
 DECODERS = ("sequence", "step")
@@ -67,7 +68,7 @@ class DCL(TransformerMixin, BaseEstimator):
     protocol : {"default", "paper-lds", "paper-slds", "paper-lorenz"}, default="default"
         How to train; the settings below replace those of the protocol where they are not None.
     batch_size, n_negatives, max_iter, learning_rate, dynamics_learning_rate, standardize
-        See `dynacl.training.Settings`. n_negatives="batch" uses the batch as negatives.
+        See `dynacl.settings.Settings`. n_negatives="batch" uses the batch as negatives.
     time_offset : int, default=1
         Steps Δ from a reference to its positive.
     random_state : int, RandomState or None, default=None

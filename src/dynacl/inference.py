@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from dynacl import decoding
+from dynacl.banks import keep_dynamics
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.dynamics import Gated, Linear, SwitchingLinear, follow
 from dynacl.encoders import references
 from dynacl.objective import Dot
-from dynacl.training import Run, keep_dynamics
+from dynacl.training import Run
 
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide

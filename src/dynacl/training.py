@@ -7,31 +7,30 @@ never stopped.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from dynacl.banks import split_modes
 from dynacl.data import TimeSeries
-from dynacl.dynamics import MANY_MODES, SwitchingLinear, advance_in_training, fit_post_hoc
+from dynacl.dynamics import advance_in_training
 from dynacl.encoders import Asymmetric
 from dynacl.memory import kept_memory
 from dynacl.objective import Emphasis, Euclidean, Loss, info_nce, log_density
 from dynacl.optimizers import SOAP
 from dynacl.progress import Progress
+from dynacl.sampling import Rows, encode, rows
 from dynacl.settings import Settings
 
-SPLIT_PAIRS = 20_000
 WIDE = 200  # inputs of a layer, from where its rate falls
 NEAR_CAP = 0.98  # share of the cap from which the goodness of fit says nothing more
 Record = dict[str, float]
@@ -228,19 +227,6 @@ def training_step(run: Run, data: Rows, device: Any) -> Loss:
     return Loss(*(part.detach() for part in loss))
 
 
-def encode(run: Run, data: Rows, t: Tensor, others: Tensor, device: Any) -> tuple[Tensor, Tensor]:
-    """References (with their context, where the dynamics wants one) and others: each row once."""
-    C, n = run.context, len(t)
-    if C:
-        t = (t[:, None] - run.settings.time_offset * torch.arange(C, -1, -1)).flatten()
-    if isinstance(run.encoder, Asymmetric):
-        now = run.encoder.reference(data.window(t).to(device))
-        x: Tensor = run.encoder(data.window(others).to(device))
-    else:
-        now, x = run.encoder(data.window(torch.cat([t, others])).to(device)).tensor_split([len(t)])
-    return now.view(n, C + 1, -1) if C else now, x
-
-
 def in_batch(
     run: Run, t: Tensor, after: Tensor, now: Tensor, following: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -276,113 +262,6 @@ def _own(steps: Tensor, support: Tensor) -> Tensor:
     """(n, 1): where each step is in the support, −1 if it is not."""
     at = torch.searchsorted(support, steps).clamp(max=len(support) - 1)
     return torch.where(support[at] == steps, at, -1)[:, None]
-
-
-def keep_dynamics(run: Run) -> None:
-    """Before inference changes the dynamics: the run goes on with what training left."""
-    state = run.dynamics.state_dict()
-    run.as_trained = run.as_trained or {k: v.clone() for k, v in state.items()}
-
-
-def settle_modes(run: Run, series: TimeSeries, device: Any) -> None:
-    """Fit a bank anew whenever training stands still, where the settings say so.
-
-    It takes the place of the trained one if it predicts pairs better that neither has seen last.
-    Random numbers are drawn from a copy: a run that goes on has its own.
-    """
-    if not run.settings.refit:
-        return
-    keep_dynamics(run)
-    generator = torch.Generator()
-    generator.set_state(run.generator.get_state())
-    data = rows(series, run.settings, run.context)
-    mixed = data.steps[torch.randperm(len(data.steps), generator=generator)]
-    judges, others = mixed.tensor_split([min(SPLIT_PAIRS, len(mixed) // 4)])
-    run.dynamics.eval()
-    before = one_step_error(run, data, judges, device)
-    split_modes(run, data._replace(steps=others), device, generator)
-    if not one_step_error(run, data, judges, device) < before and run.as_trained is not None:
-        run.dynamics.load_state_dict(run.as_trained)
-
-
-@torch.no_grad()
-def one_step_error(run: Run, data: Rows, t: Tensor, device: Any) -> float:
-    """Mean squared error of the dynamics, its modes inferred, over pairs that start at t."""
-    now, following, drive = encoded_pairs(run, data, t, device)
-    drive = None if drive is None else drive.to(device)
-    return float((run.dynamics(now, following, drive) - following).square().mean())
-
-
-def encoded_pairs(run: Run, data: Rows, t: Tensor, device: Any) -> Any:
-    """Latents of steps t, those a time offset later, and the control between them."""
-    pairs = [
-        encode(run, data, part, part + run.settings.time_offset, device)
-        for part in torch.split(t, 2048)
-    ]
-    now, following = map(torch.cat, zip(*pairs, strict=True))
-    return now, following, None if data.u is None else data.u[t]
-
-
-@torch.no_grad()
-def split_modes(run: Run, data: Rows, device: Any, generator: torch.Generator) -> None:
-    """Fit the bank anew to the latents found so far, best of several starts.
-
-    Gradient descent may leave two modes merged; least squares and argmin in turn, on latents that
-    are nearly there, do not. Only observations are used.
-    """
-    if not isinstance(run.dynamics, SwitchingLinear) or run.dynamics.hard:
-        return
-    t = data.steps[torch.randint(len(data.steps), (SPLIT_PAIRS,), generator=generator)]
-    now, following, drive = encoded_pairs(run, data, t, device)
-    on_cpu = copy.deepcopy(run.dynamics).cpu()  # its least squares know no other place
-    # Hundreds of modes tile the space: no start is better than another, and each takes long.
-    effort = {"restarts": 1, "rounds": 15} if on_cpu.n_modes > MANY_MODES else {}
-    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, generator=generator, **effort)
-    run.dynamics.load_state_dict(on_cpu.state_dict())
-
-
-class Rows(NamedTuple):
-    """What training sees of a series, as tensors that share the arrays' memory."""
-
-    y: Tensor  # (T_total, D)
-    u: Tensor | None
-    steps: Tensor  # references: their past and their positive are in the same trial
-    seen: Tensor | None  # steps with a full window, from which negatives come; None: all
-    lags: Tensor
-    now_only: bool
-
-    def window(self, t: Tensor) -> Tensor:
-        """The observation of each step with its lags, (n, lags · D)."""
-        return self.y[t] if self.now_only else self.y[t[:, None] - self.lags].flatten(1)
-
-    def draw(self, n: int, generator: torch.Generator) -> Tensor:
-        """Steps, uniform over all that can be embedded."""
-        if self.seen is None:
-            return torch.randint(len(self.y), (n,), generator=generator)
-        return self.seen[torch.randint(len(self.seen), (n,), generator=generator)]
-
-
-def rows(series: TimeSeries, settings: Settings, context: int = 0) -> Rows:
-    """context: embeddings before the present that the dynamics wants."""
-    lag = max(settings.time_lags)
-    past = lag + context * settings.time_offset
-    return Rows(
-        _shared(series.observations),
-        None if series.control is None else _shared(series.control),
-        torch.from_numpy(series.steps(settings.time_offset * settings.horizon, past)),
-        torch.from_numpy(series.with_past(lag)) if lag else None,
-        torch.tensor(settings.time_lags),
-        settings.time_lags == (0,),
-    )
-
-
-def _shared(array: Any) -> Tensor:
-    if array.flags.writeable:
-        return torch.from_numpy(array)
-    # A read-only array (a memory map): we never write, but PyTorch cannot promise that and warns.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(array)
 
 
 def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
