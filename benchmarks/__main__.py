@@ -1,6 +1,6 @@
 """All benchmarks: one table on the screen, every number in benchmarks/results.json.
 
-make bench                          everything (about 40 minutes on two cores)
+make bench                          everything (about an hour on two cores)
 python -m benchmarks kernel step    only these
 """
 
@@ -23,6 +23,7 @@ PARTS = {
     "kernel": kernel.measure,
     "step": step.measure,
     "quality": lambda: quality.measure(list(quality.CASES), [0, 1, 2]),
+    "curves": quality.measure_curves,
     "uses": uses.measure,
     "growth": growth.measure,
 }

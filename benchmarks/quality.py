@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,23 @@ def plain_curve(
     return points
 
 
+def measure_curves(
+    cases: Sequence[str] = ("slds", "lds"), seed: int = 0, seconds: float = 150
+) -> list[dict[str, Any]]:
+    """Each way to train for so many seconds, or to the case's target; draws docs/curves.png."""
+    found = {}
+    for case in cases:
+        _, limit = CASES[case][2]["seconds"]
+        found[case] = curve(case, seed, min(seconds, limit))
+        CURVES.write_text(json.dumps(found) + "\n")
+    draw_curves(found)
+    return [
+        {"what": f"{case}, {name}", "seconds": points[-1][0], "r2": points[-1][1]}
+        for case, curves in found.items()
+        for name, points in curves.items()
+    ]
+
+
 def draw_curves(found: dict[str, Any], out: str = "docs/curves.png") -> None:
     from matplotlib.figure import Figure
 
@@ -171,7 +189,6 @@ def draw_curves(found: dict[str, Any], out: str = "docs/curves.png") -> None:
         for (name, points), color in zip(curves.items(), COLORS, strict=True):
             seconds, r2 = zip(*points, strict=True)
             panel.plot(seconds, np.maximum(r2, 0), color=color, label=name)
-            print(f"{case}, {name}: R² {r2[-1]:.4f} after {seconds[-1]:.0f} s", flush=True)
         panel.set(title=case.upper(), xlabel="seconds of training", ylim=(0, 1.02))
     panels[0].set_ylabel("R²")
     panels[0].legend(frameon=False)
@@ -186,18 +203,15 @@ def main() -> None:
         "--curve", type=float, metavar="SECONDS", help="of each way to train, to the case's target"
     )
     options = parser.parse_args()
-    if options.curve:
-        found = {}
-        for case in options.cases:
-            _, limit = CASES[case][2]["seconds"]
-            found[case] = curve(case, options.seeds[0], min(options.curve, limit))
-            CURVES.write_text(json.dumps(found) + "\n")
-        draw_curves(found)
-    else:
-        from benchmarks.__main__ import store
+    from benchmarks.__main__ import store, table
 
-        for case in options.cases:
-            store("quality", measure([case], options.seeds))
+    if options.curve:
+        rows = measure_curves(options.cases, options.seeds[0], options.curve)
+        store("curves", rows)
+        table(rows)
+        return
+    for case in options.cases:
+        store("quality", measure([case], options.seeds))
 
 
 if __name__ == "__main__":
