@@ -155,7 +155,8 @@ def settings(model: DCL, series: TimeSeries) -> Settings:
         tiles = model.dynamics == "switching" and int(model.n_modes) > MANY_MODES
         structured = model.dynamics in ("identity", "linear", "switching", "truth", "polynomial")
         identifies = structured and not model.asymmetric  # else f after h₁ is as free as h₁
-        if not identifies or tiles:  # a free f follows latents that are easy to predict
+        # A free f follows latents that are easy to predict; on the sphere it would change 1/κ.
+        if not identifies or tiles or model.similarity == "dot":
             found = replace(found, emphasis=0.0)
         if series.n_controls:  # drift alone tells pairs apart: first find the rest
             found = replace(found, emphasis_from=0.7)
