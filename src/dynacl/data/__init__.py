@@ -1,0 +1,23 @@
+"""Data at the door: a series of trials, the checks that it passes, the files that it comes from.
+
+Input is checked here, once. Everything behind it trusts its arrays.
+"""
+
+from dynacl.data.arrays import Array, Floats, Ints
+from dynacl.data.checks import in_order
+from dynacl.data.errors import InputError, InputTypeError
+from dynacl.data.formats.npz import write_npz
+from dynacl.data.series import TimeSeries, Truth, spread_lags
+
+__all__ = [
+    "Array",
+    "Floats",
+    "InputError",
+    "InputTypeError",
+    "Ints",
+    "TimeSeries",
+    "Truth",
+    "in_order",
+    "spread_lags",
+    "write_npz",
+]

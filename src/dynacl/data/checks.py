@@ -1,0 +1,153 @@
+"""From what a user gives to checked arrays; an error names the argument it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynacl.data.arrays import Array, Floats, Ints
+from dynacl.data.errors import InputError, InputTypeError
+
+_BLOCK = 1 << 24  # entries per look when scanning for NaN: bounds memory on memory maps
+
+
+def to_trials(X: Any, name: str) -> list[Floats]:
+    """A (T, D) array or a sequence of them, checked, as a list of float32 arrays."""
+    many = isinstance(X, list | tuple) and any(_is_table(x) for x in X[:2])
+    trials = [to_table(x, f"{name}[{i}]") for i, x in enumerate(X)] if many else [to_table(X, name)]
+    for i, trial in enumerate(trials):
+        if trial.shape[1] != trials[0].shape[1]:
+            raise InputError(
+                f"{name}[{i}]: has {trial.shape[1]} features, {name}[0] has "
+                f"{trials[0].shape[1]}; wanted the same number in every trial"
+            )
+    return trials
+
+
+def joined(trials: Sequence[Floats]) -> Floats:
+    """Trials one after the other; no copy of a single one."""
+    return trials[0] if len(trials) == 1 else np.concatenate(trials)
+
+
+def to_table(x: Any, name: str) -> Floats:
+    """One finite (T, D) float32 array; no copy if it is one already."""
+    numbers = _numbers(x, name)
+    if numbers.ndim != 2:
+        hint = (
+            "Reshape your data: X.reshape(-1, 1) for one feature"
+            if numbers.ndim == 1
+            else "pass trials as a list of (time, features) arrays"
+        )
+        raise InputError(f"{name}: got shape {numbers.shape}; wanted (time, features). {hint}")
+    if numbers.shape[0] == 0:
+        raise InputError(f"{name}: got 0 sample(s) (shape={numbers.shape}) while a minimum of 1 "
+                         "is required")  # fmt: skip
+    if numbers.shape[1] == 0:
+        raise InputError(f"{name}: got 0 feature(s) (shape={numbers.shape}) while a minimum of 1 "
+                         "is required.")  # fmt: skip
+    with np.errstate(over="ignore"):  # found below, and said better
+        values: Floats = np.asarray(numbers, dtype=np.float32)
+    rows = max(1, _BLOCK // values.shape[1])
+    for start in range(0, len(values), rows):
+        good = np.isfinite(values[start : start + rows])
+        if not good.all():
+            t, i = np.argwhere(~good)[0]
+            raise InputError(
+                f"{name}: holds NaN or infinity (first at step {start + t}, feature {i}: "
+                f"{numbers[start + t, i]}); wanted finite numbers that fit float32"
+            )
+    return values
+
+
+def to_bounds(bounds: Any, T: int, name: str) -> Ints:
+    """Given bounds of trials, which must cut all T samples into trials that are not empty."""
+    given: Array = np.asarray(bounds)
+    if given.ndim == 1 and len(given) > 1 and given.dtype.kind in "iu":
+        cuts: Ints = given.astype(np.int64)  # differences of unsigned numbers wrap around
+        if cuts[0] == 0 and cuts[-1] == T and (np.diff(cuts) > 0).all():
+            return cuts
+    raise InputError(f"{name}: bounds must rise from 0 to {T} (the number of samples)")
+
+
+def bounds_of(lengths: Sequence[int], trial_length: int | None = None) -> Ints:
+    """Bounds of trials of these lengths; with a trial_length, of one series cut into equal ones."""
+    if trial_length is not None:
+        if not isinstance(trial_length, int | np.integer) or trial_length < 1:
+            raise InputError(
+                f"trial_length: got {trial_length!r}; wanted a whole number of at least 1"
+            )
+        if len(lengths) != 1:
+            raise InputError(
+                f"trial_length: got {trial_length}, but X already has {len(lengths)} trials"
+            )
+        if lengths[0] % trial_length:
+            raise InputError(
+                f"trial_length: {trial_length} does not divide the {lengths[0]} samples of X"
+            )
+        lengths = [trial_length] * (lengths[0] // trial_length)
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def to_control(u: Any, lengths: Sequence[int]) -> Floats:
+    """Control input, one row per step, for observations in trials of these lengths."""
+    trials = to_trials(u, "u")
+    if len(trials) > 1 and [len(x) for x in trials] != list(lengths):
+        raise InputError("u: its trials differ in number or length from those of X")
+    control = joined(trials)
+    if len(control) != sum(lengths):
+        raise InputError(f"u: has {len(control)} samples, X has {sum(lengths)}")
+    return control
+
+
+def to_modes(modes: Any, name: str) -> Ints:
+    """Given modes, one whole number per step."""
+    given: Array = np.asarray(modes)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise InputError(f"{name}: modes must be a vector of whole numbers, got "
+                         f"{given.dtype} of shape {given.shape}")  # fmt: skip
+    return given.astype(np.int64)
+
+
+def in_order(u: Any, X: Any) -> Any:
+    """The control of named trials, as a list in the order of the trials of X."""
+    if not isinstance(u, Mapping):
+        return u
+    if not isinstance(X, Mapping) or set(u) != set(X):
+        raise InputError("u: got a dict; wanted arrays, or a dict of trials named as those of X")
+    return [u[name] for name in X]
+
+
+def _is_table(x: Any) -> bool:
+    try:
+        return np.ndim(x) >= 2
+    except ValueError:  # rows of unequal length: a table, if a bad one
+        return True
+
+
+def _numbers(x: Any, name: str) -> Array:
+    """An array of real numbers, of any shape and precision."""
+    if np.ma.is_masked(x):
+        raise InputError(f"{name}: has masked values; wanted finite numbers")
+    try:
+        numbers: Array = np.asarray(x)
+    except ValueError as error:
+        raise InputError(
+            f"{name}: rows of unequal length; wanted a (time, features) array"
+        ) from error
+    if np.iscomplexobj(numbers):
+        raise InputError(
+            f"{name}: got {numbers.dtype}; wanted real numbers. Complex data not supported"
+        )
+    if numbers.dtype == object:
+        try:
+            numbers = numbers.astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(
+                f"{name}: got an object array; wanted real numbers: argument must be a string or "
+                "a real number"
+            ) from error
+    if numbers.dtype.kind not in "fiub":
+        raise InputError(f"{name}: got dtype {numbers.dtype}; wanted real numbers")
+    return numbers

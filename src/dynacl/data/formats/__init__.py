@@ -1,0 +1,44 @@
+"""The file formats that data are read from and results are written to, by suffix.
+
+A new format is one file beside these, with one final class of Format, and one line in BY_SUFFIX.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+from dynacl.data.errors import InputError
+from dynacl.data.formats.csv import Csv
+from dynacl.data.formats.format import Format
+from dynacl.data.formats.npy import Npy
+from dynacl.data.formats.npz import Npz
+
+__all__ = ["BY_SUFFIX", "Format", "read_fields"]
+
+BY_SUFFIX: dict[str, Format] = {
+    Npy.suffix: Npy(),
+    Npz.suffix: Npz(),
+    Csv.suffix: Csv(),
+}
+
+
+def read_fields(path: Path, key: str | None, control_key: str | None) -> dict[str, Any]:
+    """What the format of this file reads from it; any failure is an InputError with the path."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if path.suffix not in BY_SUFFIX:
+        raise InputError(f"{path}: cannot read {path.suffix or 'a file without suffix'}; "
+                         f"wanted one of {', '.join(BY_SUFFIX)}")  # fmt: skip
+    try:
+        return BY_SUFFIX[path.suffix].read(path, key, control_key)
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).split("\n")[0]
+        # numpy takes bytes that it does not know for a pickle.
+        if any(sign in reason for sign in ("pickle", "Object arrays", "Python objects")):
+            reason = "damaged, or holds Python objects, which are never loaded"
+        raise InputError(f"{path}: cannot be read: {reason}") from error

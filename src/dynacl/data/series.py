@@ -1,0 +1,246 @@
+"""TimeSeries: observations in trials, with control input and known truth where there is one.
+
+The truth rides along for evaluation; training never looks at it.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynacl.data.arrays import Array, Floats, Ints
+from dynacl.data.checks import (
+    bounds_of,
+    in_order,
+    joined,
+    to_bounds,
+    to_control,
+    to_modes,
+    to_table,
+    to_trials,
+)
+from dynacl.data.errors import InputError, InputTypeError
+from dynacl.data.formats import read_fields
+from dynacl.data.formats.npz import write_npz
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a simulator knows and an experimenter does not.
+
+    latents: (T_total, d). modes: (T_total,), the mode that moves step t to t+1, -1 at a trial's
+    end. system: everything needed to draw again from the same system, as a flat dict of arrays.
+    """
+
+    latents: Floats
+    modes: Ints | None = None
+    system: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TimeSeries:
+    """Observations (T_total, D) as float32; trial i is rows bounds[i]:bounds[i + 1]."""
+
+    observations: Floats
+    bounds: Ints
+    control: Floats | None = None
+    truth: Truth | None = None
+
+    @classmethod
+    def of(
+        cls, X: Any, u: Any = None, *, trial_length: int | None = None, name: str = "X"
+    ) -> TimeSeries:
+        """From a TimeSeries, a path, one (T, D) array, a list of arrays, or a dict of arrays.
+
+        A dict with the key "observations" is read like one of our files (control, bounds,
+        latents, modes beside it). Any other dict holds one array per trial, and u may be a dict
+        with the same names.
+        """
+        u = in_order(u, X)
+        if isinstance(X, TimeSeries):
+            if trial_length is not None:
+                return cls.of(replace(X, bounds=bounds_of(X.lengths.tolist(), trial_length)), u)
+            return X if u is None else replace(X, control=to_control(u, X.lengths.tolist()))
+        if isinstance(X, str | os.PathLike):
+            return cls.of(cls.read(X, trial_length=trial_length), u)
+        if hasattr(X, "tocsr"):  # before Mapping: one of SciPy's formats is a dict
+            raise InputTypeError(f"{name}: got a sparse array; wanted a dense one")
+        if isinstance(X, Mapping):
+            if "observations" in X:
+                return cls.of(_from_fields(X, trial_length, "X"), u)
+            X = list(X.values())
+        trials = to_trials(X, name)
+        series = cls(joined(trials), bounds_of([len(x) for x in trials], trial_length))
+        return series if u is None else cls.of(series, u)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        key: str | None = None,
+        control_key: str | None = None,
+        trial_length: int | None = None,
+    ) -> TimeSeries:
+        """From a file in one of the formats of `formats.BY_SUFFIX`; pickle is never loaded.
+
+        key picks the array of an .npz, or the columns (comma-separated) of a .csv. control_key
+        does the same for the control input.
+        """
+        path = Path(path)
+        return _from_fields(read_fields(path, key, control_key), trial_length, str(path))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """As our own .npz, with trials, control and truth: `read` gives the same series back."""
+        fields: dict[str, Array] = {"observations": self.observations, "bounds": self.bounds}
+        if self.control is not None:
+            fields["control"] = self.control
+        if self.truth is not None:
+            fields["latents"] = self.truth.latents
+            if self.truth.modes is not None:
+                fields["modes"] = self.truth.modes
+            fields |= {f"system.{k}": np.asarray(v) for k, v in self.truth.system.items()}
+        write_npz(path, fields)
+
+    @property
+    def n_trials(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def n_features(self) -> int:
+        return int(self.observations.shape[1])
+
+    @property
+    def n_controls(self) -> int:
+        return 0 if self.control is None else int(self.control.shape[1])
+
+    @property
+    def lengths(self) -> Ints:
+        return np.diff(self.bounds)
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    def fingerprint(self) -> int:
+        """A checksum of the bounds and of about a thousand rows; it tells data sets apart."""
+        found = zlib.crc32(self.bounds.tobytes())
+        for part in (self.observations, self.control):
+            if part is not None:
+                some = np.ascontiguousarray(part[:: max(1, len(part) // 1000)])
+                found = zlib.crc32(some.tobytes(), found)
+        return found
+
+    def split(self, values: Array) -> list[Array]:
+        """Cut an array of one row per step into its trials."""
+        return [values[a:b] for a, b in self.spans()]
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        return zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True)
+
+    def steps(self, offset: int = 1, past: int = 0, *, allow_short: bool = False) -> Ints:
+        """All t with t − past, t and t + offset in the same trial: the valid references, in order.
+
+        A trial too short to have one is an error, unless allow_short.
+        """
+        if offset < 1:
+            raise InputError(f"time_offset: got {offset}; wanted at least 1")
+        short = np.flatnonzero(self.lengths <= offset + past)
+        if len(short) and not allow_short:
+            i = int(short[0])
+            behind = f" and {past} steps back (time_lags, recurrent dynamics)" if past else ""
+            raise InputError(
+                f"X: trial {i} has {self.lengths[i]} sample{'s' if self.lengths[i] != 1 else ''}; "
+                f"time_offset={offset}{behind} needs at least {offset + past + 1} (n_samples = "
+                f"{self.lengths[i]}); drop the {len(short)} trial(s) that are too short"
+            )
+        t = self.with_past(past)
+        end = np.repeat(self.bounds[1:], self.lengths)
+        return t[end[t] - t > offset]
+
+    def with_past(self, past: int) -> Ints:
+        """All t with t − past in the same trial, in order."""
+        t = np.arange(len(self))
+        return np.flatnonzero(t - np.repeat(self.bounds[:-1], self.lengths) >= past)
+
+    def trimmed(self, past: int) -> TimeSeries:
+        """Without the first `past` steps of each trial, which have no full past."""
+        if past == 0:
+            return self
+        if (self.lengths <= past).any():
+            i = int(np.argmax(self.lengths <= past))
+            raise InputError(
+                f"X: trial {i} has {self.lengths[i]} samples (n_samples = {self.lengths[i]}); "
+                f"time_lags that reach {past} steps back need at least {past + 1}"
+            )
+        return self._rows(self.with_past(past), (self.lengths - past).tolist())
+
+    def padded(self, past: int) -> TimeSeries:
+        """With the first step of each trial repeated `past` times before it."""
+        rows = np.concatenate([np.r_[np.full(past, a), np.arange(a, b)] for a, b in self.spans()])
+        return self._rows(rows, (self.lengths + past).tolist())
+
+    def select(self, trials: Sequence[int]) -> TimeSeries:
+        """These trials alone, with their control and truth."""
+        if len(trials) == 0 or not all(0 <= i < self.n_trials for i in trials):
+            raise InputError(f"trials: got {list(trials)}; wanted some of 0 to {self.n_trials - 1}")
+        rows = np.concatenate([np.arange(self.bounds[i], self.bounds[i + 1]) for i in trials])
+        return self._rows(rows, [int(self.lengths[i]) for i in trials])
+
+    def head(self, rows: int) -> TimeSeries:
+        """The trials within the first `rows` rows, the last of them cut where the rows end.
+
+        A piece shorter than the shortest trial is dropped, unless it is all there is.
+        """
+        kept = np.diff(np.minimum(self.bounds, rows))
+        kept = kept[: max(1, int((kept >= self.lengths.min()).sum()))]
+        return self._rows(slice(int(kept.sum())), kept.tolist())
+
+    def _rows(self, rows: Ints | slice, lengths: list[int]) -> TimeSeries:
+        truth = self.truth and Truth(
+            self.truth.latents[rows],
+            None if self.truth.modes is None else self.truth.modes[rows],
+            self.truth.system,
+        )
+        control = None if self.control is None else self.control[rows]
+        return TimeSeries(self.observations[rows], bounds_of(lengths), control, truth)
+
+
+def spread_lags(k: int, window: int) -> tuple[int, ...]:
+    """k time lags from 0, equidistant in a window of this many steps (as whole steps allow)."""
+    if k < 1 or window < k:
+        raise InputError(f"k: got {k} lags in {window} steps; wanted at least 1, at most as many")
+    return tuple(int(lag) for lag in np.linspace(0, window - 1, k).round())
+
+
+def _from_fields(fields: Mapping[str, Any], trial_length: int | None, name: str) -> TimeSeries:
+    """A checked series from named arrays, as one of our files holds them."""
+    observations = to_table(fields["observations"], f"{name}: observations")
+    T = len(observations)
+    bounds = bounds_of([T], trial_length)
+    if "bounds" in fields:
+        if trial_length is not None:
+            raise InputError(f"trial_length: got {trial_length}, but {name} has trials already")
+        bounds = to_bounds(fields["bounds"], T, name)
+    control, latents, modes = (fields.get(what) for what in ("control", "latents", "modes"))
+    if control is not None:
+        control = to_control(control, np.diff(bounds).tolist())
+    truth = None
+    if latents is not None:
+        latents = to_table(latents, f"{name}: latents")
+        modes = None if modes is None else to_modes(modes, name)
+        for what, rows in (("latents", latents), ("modes", modes)):
+            if rows is not None and len(rows) != T:
+                raise InputError(f"{name}: {what} has {len(rows)} rows, observations {T}")
+        system = {
+            key.removeprefix("system."): np.asarray(value)
+            for key, value in fields.items()
+            if key.startswith("system.")
+        }
+        truth = Truth(latents, modes, system)
+    return TimeSeries(observations, bounds, control, truth)
