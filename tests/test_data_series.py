@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynacl import InputError, TimeSeries, simulate
+from dynacl import InputError, TimeSeries
 from dynacl.data import Truth, spread_lags
 
 
@@ -20,21 +18,6 @@ def table(T: int, D: int = 3, seed: int = 0) -> np.ndarray:
 
 
 A, B, C = table(5, seed=1), table(2, seed=2), table(7, seed=3)
-
-
-def assert_equal_series(a: TimeSeries, b: TimeSeries) -> None:
-    np.testing.assert_array_equal(a.observations, b.observations)
-    np.testing.assert_array_equal(a.bounds, b.bounds)
-    assert (a.control is None) == (b.control is None)
-    if a.control is not None:
-        np.testing.assert_array_equal(a.control, b.control)
-    assert (a.truth is None) == (b.truth is None)
-    if a.truth is not None and b.truth is not None:
-        np.testing.assert_array_equal(a.truth.latents, b.truth.latents)
-        np.testing.assert_array_equal(a.truth.modes, b.truth.modes)
-        assert a.truth.system.keys() == b.truth.system.keys()
-        for name, value in a.truth.system.items():
-            np.testing.assert_array_equal(value, b.truth.system[name])
 
 
 # -- from memory -------------------------------------------------------------------------------
@@ -171,122 +154,31 @@ def test_select_refuses_trials_that_are_not_there(chosen: list[int]) -> None:
         TimeSeries.of([A, B]).select(chosen)
 
 
-# -- files -------------------------------------------------------------------------------------
+def test_time_offset_is_at_least_one() -> None:
+    with pytest.raises(InputError, match="time_offset: got 0; wanted at least 1"):
+        TimeSeries.of([A, B]).steps(0)
 
 
-@pytest.mark.parametrize("with_control", [False, True])
-def test_our_file_gives_the_same_series_back(tmp_path: Path, with_control: bool) -> None:
-    rng = np.random.default_rng(0)
-    series = simulate.slds(rng=rng, d=2, modes=3, trials=3, steps=4, observed=5, layers=2)
-    if with_control:
-        series = TimeSeries.of(series, u=rng.standard_normal((12, 2)))
-    series.write(tmp_path / "data.npz")
-    back = TimeSeries.read(tmp_path / "data.npz")
-    assert_equal_series(series, back)
-    assert_equal_series(series, TimeSeries.of(tmp_path / "data.npz"))
-    again = [simulate.again(s, rng=np.random.default_rng(5)) for s in (series, back)]
-    assert_equal_series(*again)  # the system is whole: the file can be drawn from
+# -- shorter and longer ------------------------------------------------------------------------
 
 
-def test_a_series_without_truth_survives_the_file(tmp_path: Path) -> None:
-    series = TimeSeries.of([A, B], u=[A, B])
-    series.write(tmp_path / "no_suffix_added")
-    (tmp_path / "no_suffix_added").rename(tmp_path / "a.npz")
-    assert_equal_series(series, TimeSeries.read(tmp_path / "a.npz"))
+@pytest.mark.parametrize("past", [0, 1, 3])
+def test_padding_repeats_the_first_step_and_trimming_takes_it_off_again(past: int) -> None:
+    series = TimeSeries.of([A, B, C], u=[-A, -B, -C])
+    padded = series.padded(past)
+    wanted = [np.concatenate([x[:1]] * past + [x]) for x in (A, B, C)]
+    assert padded.lengths.tolist() == [len(x) for x in wanted]
+    np.testing.assert_array_equal(padded.observations, np.concatenate(wanted))
+    np.testing.assert_array_equal(padded.control, -np.concatenate(wanted))
+    back = padded.trimmed(past)
+    np.testing.assert_array_equal(back.bounds, series.bounds)
+    np.testing.assert_array_equal(back.observations, series.observations)
+    np.testing.assert_array_equal(back.control, series.control)
 
 
-def test_npy_is_memory_mapped(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", C)
-    series = TimeSeries.read(tmp_path / "x.npy", trial_length=7)
-    np.testing.assert_array_equal(series.observations, C)
-    base: Any = series.observations
-    while base is not None and not isinstance(base, np.memmap):
-        base = base.base
-    assert isinstance(base, np.memmap)
-    assert np.shares_memory(series.observations, base)
-
-
-def test_npz_of_a_stranger_needs_a_key_only_if_it_holds_several(tmp_path: Path) -> None:
-    X, u = table(6).astype(np.float64), table(6, 2, seed=8)
-    np.savez(tmp_path / "one.npz", spikes=X)
-    np.testing.assert_array_equal(TimeSeries.read(tmp_path / "one.npz").observations, X)
-    np.savez(tmp_path / "two.npz", spikes=X, torque=u)
-    series = TimeSeries.read(
-        tmp_path / "two.npz", key="spikes", control_key="torque", trial_length=3
-    )
-    assert_equal_series(series, TimeSeries.of([X[:3], X[3:]], u=u))
-    with pytest.raises(InputError, match=r"several arrays \(spikes, torque\); choose one with key"):
-        TimeSeries.read(tmp_path / "two.npz")
-    with pytest.raises(InputError, match="no array 'rates'; it has spikes, torque"):
-        TimeSeries.read(tmp_path / "two.npz", key="rates")
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t", " ", ", "])
-@pytest.mark.parametrize("header", ["a b c", '"a" "b" "c"', "# a b c", None])
-def test_csv_is_read_with_any_separator_and_header(
-    tmp_path: Path, separator: str, header: str | None
-) -> None:
-    lines = [separator.join(f"{v:.9g}" for v in row) for row in A]
-    if header is not None:
-        mark, names = ("# ", header[2:]) if header[0] == "#" else ("", header)
-        lines.insert(0, mark + names.replace(" ", separator))
-    path = tmp_path / "x.csv"
-    for encoding in ("utf-8", "utf-8-sig"):  # with a byte-order mark, as spreadsheets write it
-        path.write_text("\n".join(lines) + "\n", encoding=encoding)
-        np.testing.assert_array_equal(TimeSeries.read(path).observations, A)
-    if header is not None:
-        np.testing.assert_array_equal(TimeSeries.read(path, key="c,a").observations, A[:, [2, 0]])
-        rest = TimeSeries.read(path, control_key="b")  # what drives is not observed
-        assert_equal_series(rest, TimeSeries.of(A[:, [0, 2]], u=A[:, [1]]))
-
-
-def test_csv_of_one_column_or_one_row_is_a_table(tmp_path: Path) -> None:
-    (tmp_path / "column.csv").write_text("1\n2\n3\n")
-    assert TimeSeries.read(tmp_path / "column.csv").observations.tolist() == [[1], [2], [3]]
-    (tmp_path / "row.csv").write_text("1,2,3\n")
-    assert TimeSeries.read(tmp_path / "row.csv").observations.tolist() == [[1, 2, 3]]
-
-
-class Bomb:
-    """Unpickling this is the attack."""
-
-    def __reduce__(self) -> Any:
-        return (pytest.fail, ("a pickle was loaded",))
-
-
-@pytest.mark.parametrize("name", ["x.npz", "x.npy", "raw.npz", "raw.npy", "ours.npz"])
-def test_pickle_is_never_loaded(tmp_path: Path, name: str) -> None:
-    bomb = np.array([[Bomb()]], dtype=object)
-    path = tmp_path / name
-    if name.startswith("raw"):
-        path.write_bytes(pickle.dumps(Bomb()))
-    elif name == "ours.npz":
-        np.savez(path, observations=A, extra=bomb)
-    else:
-        (np.savez if name == "x.npz" else np.save)(path, bomb)
-    with pytest.raises(InputError, match="holds Python objects, which are never loaded"):
-        TimeSeries.read(path)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
-@pytest.mark.parametrize("suffix", [".npz", ".npy"])
-def test_a_file_cut_short_is_refused(tmp_path: Path, suffix: str, share: float) -> None:
-    path = tmp_path / f"x{suffix}"
-    (np.savez_compressed if suffix == ".npz" else np.save)(path, table(50))
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(InputError, match="cannot be read"):
-        TimeSeries.read(path)
-
-
-def test_a_file_with_flipped_bytes_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.npz"
-    np.savez_compressed(path, table(50))
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="cannot be read"):
-        TimeSeries.read(path)
+def test_a_trial_that_would_be_trimmed_to_nothing_is_named() -> None:
+    with pytest.raises(InputError, match=r"trial 1 has 2 samples .* need at least 3"):
+        TimeSeries.of([A, B, C]).trimmed(2)
 
 
 @pytest.mark.parametrize(
