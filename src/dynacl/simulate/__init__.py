@@ -1,21 +1,18 @@
 """Systems with a known answer: functions of (settings, rng) -> TimeSeries with its truth."""
 
-from dynacl.simulate.systems import (
-    LORENZ_STARTS,
-    PRESETS,
-    again,
-    controlled,
-    identity,
-    lds,
-    lorenz,
-    preset,
-    slds,
-    sphere,
-)
+from dynacl.simulate.base import System
+from dynacl.simulate.identity import identity
+from dynacl.simulate.lds import controlled, lds
+from dynacl.simulate.lorenz import LORENZ_STARTS, lorenz
+from dynacl.simulate.slds import slds
+from dynacl.simulate.sphere import sphere
+from dynacl.simulate.systems import PRESETS, SYSTEMS, again, preset, system
 
 __all__ = [
     "LORENZ_STARTS",
     "PRESETS",
+    "SYSTEMS",
+    "System",
     "again",
     "controlled",
     "identity",
@@ -24,4 +21,5 @@ __all__ = [
     "preset",
     "slds",
     "sphere",
+    "system",
 ]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dynacl.data import Array, Floats, InputError
+from dynacl.simulate.checks import whole
 
 KINDS = ("mlp", "linear", "none")
 SLOPE = 0.2  # of the leaky ReLU; injective as long as it is not 0
@@ -27,9 +28,8 @@ def draw_mixing(
 ) -> dict[str, Array]:
     if kind not in KINDS:
         raise InputError(f"mixing: got {kind!r}; wanted one of {', '.join(KINDS)}")
-    for name, value in (("layers", layers), ("observed", observed)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{name}: got {value!r}; wanted a whole number of at least 1")
+    whole("layers", layers, 1)
+    whole("observed", observed, 1)
     if rank is not None and not (isinstance(rank, int) and 1 <= rank <= d):
         raise InputError(f"rank: got {rank!r}; wanted a whole number from 1 to {d}")
     if kind == "none":
