@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from dynacl.experiments import pictures, table1
+import numpy as np
+
+from dynacl.experiments import table1
 from dynacl.experiments.plan import Claim, Experiment, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynacl.data import Array
+    from dynacl.experiments.drawing import Figures
+    from dynacl.experiments.render import View
 
 # The paper prints the ends of its range of dt; the value between is ours.
 GRID: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -63,6 +73,56 @@ def mode_rows(scale: str) -> list[Row]:
     ]  # fmt: skip
 
 
+def figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    return {
+        "lorenz": drawing.curves(view, ("r2",), "dt", log=True),
+        "lorenz-attractors": attractors(view, ((0.0005, 0.1), (0.01, 0.001))),
+    }
+
+
+def attractors(view: View, settings: Sequence[tuple[float, float]]) -> Figure:
+    """Ground truth, baseline, ∇-SLDS and its mode sequence: one row per setting."""
+    from dynacl.experiments import drawing
+
+    figure = drawing.sheet(12, 3 * len(settings))
+    colours = (drawing.TRUE, drawing.COLOURS["identity"], drawing.FOUND)
+    for i, (dt, noise) in enumerate(settings):
+        place = f"dt={dt:g},noise={noise:g}"
+        base, ours = (view.example(f"{place}/{m}") for m in ("identity", "switching"))
+        shown = (("true", ours or base, "true"), ("baseline", base, "recovered"),
+                 ("∇-SLDS", ours, "recovered"))  # fmt: skip
+        for j, (title, kept, key) in enumerate(shown):
+            axis = figure.add_subplot(len(settings), 4, 4 * i + j + 1, projection="3d")
+            if kept:
+                axis.plot(*kept[key].T, color=colours[j], linewidth=0.5)
+            of = f"{title}, dt = {dt:g}, σ = {noise:g}" if j == 0 else title
+            axis.set_title(of if kept else f"{of}: not run", fontsize=9)
+            drawing.bare(axis)
+        axis = figure.add_subplot(len(settings), 4, 4 * i + 4)
+        if "modes" in ours:
+            modes = ours["modes"][ours["modes"] >= 0]  # the last step of a trial has none
+            axis.plot(in_order(modes), ".", color=drawing.FOUND, markersize=1)
+        axis.set(title="modes, by first visit", xlabel="time step", ylabel="mode")
+    return figure
+
+
+def in_order(modes: Array) -> Array:
+    """The same modes, numbered in the order of their first visits."""
+    kinds, first, inverse = np.unique(modes, return_index=True, return_inverse=True)
+    rank = np.empty(len(kinds), dtype=int)
+    rank[first.argsort()] = np.arange(len(kinds))
+    ranked: Array = rank[inverse]
+    return ranked
+
+
+def mode_figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    return {"lorenz-modes": drawing.curves(view, ("r2",), "modes in the bank", log=True)}
+
+
 EXPERIMENT = Experiment(
     name="lorenz",
     title="Lorenz system: step size and noise",
@@ -77,7 +137,7 @@ EXPERIMENT = Experiment(
         Claim("dt 0.0005, σ 0.1: baseline minus ∇-SLDS",
               ("dt=0.0005,noise=0.1/identity", "r2"), ("dt=0.0005,noise=0.1/switching", "r2")),
     ),
-    figures=pictures.lorenz,
+    figures=figures,
 )  # fmt: skip
 MODES = Experiment(
     name="lorenz_modes",
@@ -94,6 +154,6 @@ MODES = Experiment(
               ("dt=0.01,noise=0.001/switching-400", "r2"),
               ("dt=0.01,noise=0.001/switching", "r2"), 0),
     ),
-    figures=pictures.modes_needed,
+    figures=mode_figures,
     shares="lorenz",
 )  # fmt: skip
