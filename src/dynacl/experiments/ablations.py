@@ -100,13 +100,11 @@ def fresh_figures(view: View) -> Figures:
     drawn = {"test-split": drawing.curves(view, ("r2", "mode_accuracy"), beside="fresh.")}
     fits = [f for row in view.rows for f in view.done(row.name) if row.data["steps"] <= 1000]
     if fits:
-        from dynacl import simulate
-        from dynacl.experiments.fitting import simulated
+        from dynacl.experiments.fitting import fresh_trials, simulated
 
         fit = max(fits, key=lambda f: int(f.row.data["steps"]))
         train = simulated(fit.config)
-        fresh = simulate.again(train, rng=np.random.default_rng([fit.dataset, 1]))
-        drawn["closest-training-trial"] = closest(train, fresh)
+        drawn["closest-training-trial"] = closest(train, fresh_trials(fit.config, train))
     return drawn
 
 

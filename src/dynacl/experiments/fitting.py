@@ -37,7 +37,6 @@ from dynacl.settings import tuples
 EXAMPLE = 2_000  # rows of latents and modes that are kept for pictures
 LONG_EXAMPLE = 10_000  # of a single long trial: the paper draws as many of its attractor
 FRESH = 100_000  # most steps of a fresh trial
-FRESH_KINDS = ("slds",)  # systems that `test_split` judges on fresh trials
 SOURCES = ("data.py", "settings.py", "simulate", "encoders.py", "dynamics", "objective",
            "optimizers.py", "training.py", "recipe.py", "inference.py", "estimator.py",
            "evaluation.py", "metrics.py", "baselines")  # fmt: skip
@@ -93,14 +92,16 @@ def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
             "validation": np.concatenate(model.transform(held)),
         }
     numbers |= evaluate(model, series, post_hoc=config["post_hoc"])
-    if str(series.truth.system.get("kind")) in FRESH_KINDS:
-        fresh = simulate.again(
-            series,
-            rng=np.random.default_rng([config["data"]["dataset"], 1]),
-            steps=min(int(series.lengths[0]), FRESH),
-        )
+    if config["fresh"]:
+        fresh = fresh_trials(config, series)
         numbers["fresh"] = evaluate(model, fresh, post_hoc=config["post_hoc"], train=series)
     return numbers, example(model, series)
+
+
+def fresh_trials(config: Config, series: TimeSeries) -> TimeSeries:
+    """New trials of the system and mixing of a fit's data."""
+    rng = np.random.default_rng([config["data"]["dataset"], 1])
+    return simulate.again(series, rng=rng, steps=min(int(series.lengths[0]), FRESH))
 
 
 def fit_other(config: Config, series: TimeSeries) -> Numbers:
@@ -149,8 +150,8 @@ def data(settings: str, path: str | None = None) -> TimeSeries:
     if system == "changing":
         series: TimeSeries = other_models().changing(rng=rng, **chosen)
         return series
-    if system.startswith("lorenz"):
-        chosen["start"] = simulate.LORENZ_STARTS[dataset % len(simulate.LORENZ_STARTS)]
+    if starts := chosen.pop("starts", None):
+        chosen["start"] = starts[dataset % len(starts)]
     return simulate.preset(system, rng=rng, **chosen)
 
 
@@ -184,11 +185,16 @@ def example(model: DCL, whole: TimeSeries) -> dict[str, Array]:
         kept["control"] = series.control[rows]
     if series.truth.modes is not None:
         kept["true_modes"] = series.truth.modes[rows].astype(np.int32)
-    if isinstance(model.dynamics_, SwitchingLinear):
+    if has_modes(model):
         offset = model.settings_.time_offset
         found = inference.modes(model.dynamics_, series, x, x, offset)
         kept["modes"] = found[rows].astype(np.int32)
     return kept
+
+
+def has_modes(model: DCL) -> bool:
+    """Whether its dynamics are a bank, of which each step uses one mode."""
+    return isinstance(model.dynamics_, SwitchingLinear)
 
 
 @contextmanager

@@ -131,7 +131,9 @@ def count(e: Experiment, scale: str) -> int:
     """Fits of an experiment with the default repeats, without looking at any data."""
     fits: dict[str, int] = {}
     for row in e.rows(scale):
-        key = json.dumps([row.data, row.model, row.control, row.post_hoc], sort_keys=True)
+        key = json.dumps(
+            [row.data, row.model, row.control, row.post_hoc, row.fresh], sort_keys=True
+        )
         seeds = row.seeds if scale == "paper" or "consistency" in row.cells else 1
         fits[key] = seeds * (row.datasets if scale == "paper" else 1)
     return sum(fits.values())

@@ -46,6 +46,7 @@ def row(
         model={"n_components": setting["d"], "dynamics": dynamics, "n_modes": setting["modes"]},
         cells=cells,
         post_hoc="switching" if dynamics == "identity" else None,
+        fresh=True,  # shown by `test_split`, which shares its fits with all experiments on SLDS
         place=(place or {}) | {"curve": dynamics},
     )
 
