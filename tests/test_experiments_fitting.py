@@ -1,11 +1,22 @@
 """One fit: its data, what it leaves as it was, and the fingerprint of the sources behind it."""
 
+import os
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from dynacl.cli import main
 from dynacl.experiments import fitting
+from dynacl.experiments.catalogue import EXPERIMENTS
+from dynacl.experiments.fitting import run, simulated
+from dynacl.experiments.plan import configuration
+from small_fits import tiny
 
 
 def hashed(root):
@@ -82,3 +93,49 @@ def test_fingerprint_changes_when_code_moves_from_one_file_to_another(tmp_path):
         (tmp_path / "training.py").write_text(b)
         found.add(hashed(tmp_path))
     assert len(found) == 4
+
+
+def test_number_of_threads_is_left_as_it_was():
+    before = torch.get_num_threads()
+    _, (fit, *_) = tiny(("identity",))
+    run(fit.config | {"threads": before + 1})
+    assert torch.get_num_threads() == before
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """A folder with a recording of ten repeats of 60 samples."""
+    folder = tmp_path_factory.mktemp("recording")
+    rng = np.random.default_rng(0)
+    np.save(folder / "small-VISp-800-1.npy", rng.standard_normal((600, 6)).astype(np.float32))
+    return folder
+
+
+def test_recordings_are_shuffled_within_repeats(recording):
+    row = EXPERIMENTS["allen"].rows("smoke")[0]
+    make = partial(configuration, EXPERIMENTS["allen"], scale="smoke", protocol="ours", dataset=0,
+                   seed=0, data_dir=recording)  # fmt: skip
+    plain = simulated(make(row=row))
+    shuffled = simulated(make(row=replace(row, data={**row.data, "shuffle": True})))
+    assert plain.n_trials == shuffled.n_trials == 10
+    assert not np.array_equal(plain.observations, shuffled.observations)
+    for a, b in plain.spans():
+        one, two = plain.observations[a:b], shuffled.observations[a:b]
+        assert np.array_equal(np.sort(one, axis=0), np.sort(two, axis=0))
+
+
+def test_recording_among_other_arrays_is_found(recording, tmp_path):
+    y = np.load(recording / "small-VISp-800-1.npy")
+    np.savez(tmp_path / "movie_VISp_mouse800.npz", neural=y, frame=np.arange(len(y)))
+    row = EXPERIMENTS["allen"].rows("smoke")[0]
+    config = configuration(EXPERIMENTS["allen"], row, "smoke", "ours", 0, 0, data_dir=tmp_path)
+    assert np.array_equal(simulated(config).observations, y)
+
+
+@pytest.mark.skipif("DYNACL_DATA" not in os.environ, reason="DYNACL_DATA names no folder of data")
+def test_recording_of_the_movie_has_ten_repeats(capsys):
+    assert main(["reproduce", "allen", "--scale", "quick", "--dry-run"]) == 0
+    row = EXPERIMENTS["allen"].rows("quick")[0]
+    folder = Path(os.environ["DYNACL_DATA"])
+    config = configuration(EXPERIMENTS["allen"], row, "quick", "ours", 0, 0, data_dir=folder)
+    assert simulated(config).lengths.tolist() == [900] * 10
