@@ -15,7 +15,7 @@ from dynacl.cli import main
 from dynacl.experiments import fitting
 from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import run, simulated
-from dynacl.experiments.plan import configuration
+from dynacl.experiments.plan import configuration, plan
 from small_fits import tiny
 
 
@@ -100,6 +100,43 @@ def test_number_of_threads_is_left_as_it_was():
     _, (fit, *_) = tiny(("identity",))
     run(fit.config | {"threads": before + 1})
     assert torch.get_num_threads() == before
+
+
+STARTS = [(0, 1, 0), (1, 0, 0), (2, 2, 2), (0, 0, 1), (3, 3, 3)]  # printed in the paper
+
+
+@pytest.mark.parametrize(("dataset", "start"), list(enumerate(STARTS)))
+def test_lorenz_data_sets_start_where_the_paper_s_do(dataset, start):
+    lorenz = EXPERIMENTS["lorenz"]
+    for fit in plan(lorenz, scale="smoke", datasets=[dataset, dataset + 5], seeds=[0]):
+        np.testing.assert_array_equal(simulated(fit.config).truth.latents[0], start)
+
+
+def test_fresh_trials_are_new_trials_of_the_same_system():
+    (fit,) = plan(EXPERIMENTS["test_split"], scale="smoke", only=["modes=2/truth"])
+    series = simulated(fit.config)
+    fresh = fitting.fresh_trials(fit.config, series)
+    assert fresh.n_trials == series.n_trials // 10
+    starts = [x.truth.latents[x.bounds[:-1]] for x in (series, fresh)]
+    assert not np.isclose(starts[0][:, None], starts[1]).all(2).any()
+    # The same matrices move them: with σ 1e-4, one of them explains every step to a few σ.
+    now, then = (np.concatenate([x[s] for x in fresh.split(fresh.truth.latents)])
+                 for s in (slice(None, -1), slice(1, None)))  # fmt: skip
+    errors = [np.abs(then - now @ A.T).max(1) for A in series.truth.system["matrices"]]
+    assert np.min(errors, axis=0).max() < 6e-4
+
+
+def test_rows_that_show_fresh_trials_ask_for_them():
+    for experiment in EXPERIMENTS.values():
+        for row in experiment.rows("paper"):
+            if any(cell.startswith("fresh.") for cell in row.cells):
+                assert row.fresh
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_fit_is_judged_on_fresh_trials_if_its_row_asks(fresh):
+    _, (fit,) = tiny(("linear",))
+    assert ("fresh" in run(fit.config | {"fresh": fresh}).record["metrics"]) == fresh
 
 
 @pytest.fixture(scope="module")
