@@ -95,7 +95,7 @@ def test_status_and_compute_see_fits_with_any_number_of_threads(tmp_path, capsys
     assert main(["reproduce", "--status", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "quick  ours   1 done, 0 failed, 14 missing of 15\n" in printed
-    assert "quick  ours   2 done, 0 failed, 13 missing of 15, 2 threads a fit\n" in printed
+    assert "quick  ours   2 done, 0 failed, 13 missing of 15, 2 threads per fit\n" in printed
     text, lines = EXPERIMENTS["compute"].summary(store)
     found = next(line for line in lines if line["experiment"] == "table1")
     assert found["done"] == 3
