@@ -29,14 +29,6 @@ GRID: dict[str, dict[str, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-def system(dt: float, noise: float) -> dict[str, Any]:
-    """As table1 names its two, so that their fits are found."""
-    if (dt, noise) == (0.0005, 0.1):
-        return {"system": "lorenz-small-dt"}
-    changed = {"dt": dt} if dt != 0.01 else {}
-    return {"system": "lorenz", **changed, **({"noise": noise} if noise != 0.001 else {})}
-
-
 def row(
     name: str,
     model: str,
@@ -50,7 +42,7 @@ def row(
     """model: dynamics, of which "switching" is the bank. The baseline has one too, afterwards."""
     return Row(
         name=f"{name}/{model}" + ("" if modes == MODES else f"-{modes}"),
-        data={**system(dt, noise), **SIZE, "starts": STARTS},
+        data={"system": "lorenz", "dt": dt, "noise": noise, **SIZE, "starts": STARTS},
         model={
             "n_components": 3,
             "dynamics": TILES if model == "switching" else model,
