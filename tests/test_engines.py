@@ -13,7 +13,7 @@ from dynacl.experiments import engines
 from dynacl.experiments.fitting import run
 from dynacl.experiments.plan import name
 from dynacl.experiments.runner import Store, missing, sweep
-from test_experiments import tiny
+from small_fits import tiny
 
 
 def workers(n):

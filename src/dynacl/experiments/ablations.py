@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dynacl.experiments import pictures
+import numpy as np
+
 from dynacl.experiments.plan import Claim, Experiment, Row
 from dynacl.experiments.slds import MODELS, row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynacl.data import Array, TimeSeries
+    from dynacl.experiments.drawing import Figures
+    from dynacl.experiments.render import View
 
 Panel = dict[str, list[tuple[float, dict[str, Any]]]]
 
@@ -40,7 +48,7 @@ GRID = {
                     (1e-4, 1e-3, 1e-2, 1e-1, 2e-1)),
 }  # fmt: skip
 LABELS = {
-    "samples": "samples a trial",
+    "samples": "samples per trial",
     "length": "length of a trial",
     "layers": "mixing layers",
     "dimensions": "latent dimensions",
@@ -51,7 +59,8 @@ CELLS = ("r2", "mode_accuracy")
 FRESH_CELLS = ("r2", "fresh.r2", "fresh.r2_train_map", "mode_accuracy", "fresh.mode_accuracy")
 NOTE = (
     "quick: 100,000 samples where the paper has a million, so that the longest trial is a tenth as "
-    "long; fewer values a panel. The paper does not print its values of latent dimension and modes."
+    "long; fewer values per panel. The paper does not print its values of latent dimension and "
+    "modes."
 )
 
 
@@ -79,6 +88,63 @@ def claims() -> tuple[Claim, ...]:
     )
 
 
+def figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    return {"ablations": drawing.curves(view, ("r2", "mode_accuracy"))}
+
+
+def fresh_figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    drawn = {"test-split": drawing.curves(view, ("r2", "mode_accuracy"), beside="fresh.")}
+    fits = [f for row in view.rows for f in view.done(row.name) if row.data["steps"] <= 1000]
+    if fits:
+        from dynacl.experiments.fitting import fresh_trials, simulated
+
+        fit = max(fits, key=lambda f: int(f.row.data["steps"]))
+        train = simulated(fit.config)
+        drawn["closest-training-trial"] = closest(train, fresh_trials(fit.config, train))
+    return drawn
+
+
+def closest(train: TimeSeries, fresh: TimeSeries) -> Figure:
+    """Five fresh trials with the training trial nearest in R², and the histogram of all."""
+    from dynacl.experiments import drawing
+
+    a, b = (_stacked(s) for s in (fresh, train))
+    scores = np.zeros((len(a), len(b)))
+    for j in range(a.shape[2]):  # uniform mean over dimensions, as r2_score
+        x, y = a[:, :, j], b[:, :, j]
+        residual = (x**2).sum(1)[:, None] + (y**2).sum(1) - 2 * x @ y.T
+        scores += (1 - residual / (x.var(1) * x.shape[1])[:, None]) / a.shape[2]
+    best = scores.argmax(1)
+    shown = min(5, len(a))
+    d = a.shape[2]
+    figure = drawing.sheet(2.2 * shown + 3, 0.8 * d + 1.2)
+    trials, histogram = figure.subfigures(1, 2, width_ratios=(2.2 * shown, 3), squeeze=False)[0]
+    grid = trials.subplots(d, shown, squeeze=False, sharex=True)
+    for i in range(shown):
+        for j in range(d):
+            (true,) = grid[j, i].plot(a[i, :, j], color=drawing.TRUE)
+            (near,) = grid[j, i].plot(b[best[i], :, j], color=drawing.FOUND)
+            grid[j, i].set_yticks([])
+            grid[j, 0].set_ylabel(f"x{j + 1}")
+        grid[0, i].set_title(f"R² {scores[i, best[i]]:.2f}", fontsize=9)
+        grid[-1, i].set_xlabel("time step")
+    trials.legend([true, near], ["fresh trial", "closest training trial"], frameon=False,
+                  loc="outside upper center", ncols=2)  # fmt: skip
+    axis = histogram.subplots()
+    axis.hist(scores.max(1), bins=20, color=drawing.MUTED)
+    axis.set(xlabel="R² to the closest training trial", ylabel="fresh trials")
+    return figure
+
+
+def _stacked(series: TimeSeries) -> Array:
+    assert series.truth is not None
+    return np.stack(series.split(series.truth.latents.astype(float)))
+
+
 EXPERIMENT = Experiment(
     name="ablations",
     title="Variations of the switching system",
@@ -86,7 +152,7 @@ EXPERIMENT = Experiment(
     rows=lambda scale: grid(scale, CELLS),
     note=NOTE,
     claims=claims(),
-    figures=pictures.ablations,
+    figures=figures,
     quick_samples=100_000,
     shares="test_split",
 )
@@ -102,6 +168,6 @@ TEST_SPLIT = Experiment(
               (f"samples={n}/switching", "r2"), (f"samples={n}/switching", "fresh.r2"))
         for n in (10, 100, 1000, 10_000)
     ),
-    figures=pictures.test_split,
+    figures=fresh_figures,
     quick_samples=100_000,
 )  # fmt: skip

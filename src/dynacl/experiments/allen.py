@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from dynacl import metrics
-from dynacl.data import InputError
-from dynacl.experiments import pictures
+import numpy as np
+
+from dynacl.data import Array, InputError
 from dynacl.experiments.plan import Claim, Experiment, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynacl.experiments.drawing import Figures
+    from dynacl.experiments.render import View
 
 FILE = "*VISp*800*"
 KEY = "neural"  # the array of an .npz that holds several
@@ -51,8 +58,10 @@ def rows(scale: str) -> list[Row]:
     ]
 
 
-def values(view: Any, name: str, metric: str) -> list[float]:
+def values(view: View, name: str, metric: str) -> list[float]:
     """R² between the embeddings of every ordered pair of runs."""
+    from dynacl import metrics
+
     kept = [view.store.arrays(fit.name) for fit in view.done(name)]
     if len(kept) < 2:
         return []
@@ -65,6 +74,51 @@ def values(view: Any, name: str, metric: str) -> list[float]:
         return []
     n = len(kept)
     return [float(scores[i, j]) for i in range(n) for j in range(n) if i != j]
+
+
+def figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    drawn = {"allen": drawing.curves(view, ("consistency",), "time offset")}
+    shuffled = [r.name for r in view.rows if r.name.startswith("shuffled,")]
+    plain = [n.removeprefix("shuffled,") for n in shuffled] or [r.name for r in view.rows][:2]
+    names = [n for n in [*plain[:2], *shuffled[:2]] if view.done(n)]
+    if names:
+        drawn["allen-shuffle"] = embeddings(view, names)
+    return drawn
+
+
+def embeddings(view: View, names: Sequence[str]) -> Figure:
+    """First two principal components: training repeats coloured by time in the movie, raw and
+    smoothed, the held-out repeat smoothed and black."""
+    from dynacl.experiments import drawing
+
+    figure = drawing.sheet(3 * len(names), 6)
+    axes = figure.subplots(2, len(names), squeeze=False)
+    for j, name in enumerate(names):
+        kept = view.example(name)
+        train, held = kept["train"], kept["validation"]
+        centre = train.mean(0)
+        plane = np.linalg.svd(train - centre, full_matrices=False)[2][:2].T
+        line = smoothed(held) @ plane - centre @ plane
+        repeats = np.split(train, range(len(held), len(train), len(held)))
+        time = np.concatenate([np.arange(len(r)) for r in repeats])
+        smooth = np.concatenate([smoothed(r) for r in repeats])
+        for i, points in enumerate((train, smooth)):
+            flat = (points - centre) @ plane
+            axes[i, j].scatter(*flat.T, c=time, s=1, cmap="viridis", rasterized=True)
+            axes[i, j].plot(*line.T, color="black", linewidth=1)
+            axes[i, j].set_title(name if i == 0 else "smoothed", fontsize=8)
+            axes[i, j].set(xticks=[], yticks=[])
+    return figure
+
+
+def smoothed(x: Array, width: int = 151) -> Array:
+    """Moving average over `width` samples, shorter at the ends."""
+    width = min(width, len(x))
+    kernel = np.ones(width)
+    weight = np.convolve(np.ones(len(x)), kernel, "same")
+    return np.stack([np.convolve(column, kernel, "same") / weight for column in x.T], axis=1)
 
 
 EXPERIMENT = Experiment(
@@ -87,7 +141,7 @@ EXPERIMENT = Experiment(
             (8, 30, "linear minus shuffled", "shuffled,", "linear", 1),
         )
     ),
-    figures=pictures.allen,
+    figures=figures,
     values=values,
     needs_data=True,
 )  # fmt: skip

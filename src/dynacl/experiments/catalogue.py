@@ -25,7 +25,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         table1.EXPERIMENT,
         slds.EXPERIMENT,
         lorenz.EXPERIMENT,
-        lorenz.MODES,
+        lorenz.NUMBER_OF_MODES,
         ablations.EXPERIMENT,
         ablations.TEST_SPLIT,
         dynr2.EXPERIMENT,

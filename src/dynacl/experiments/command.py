@@ -27,7 +27,7 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--seeds", type=_whole, nargs="+", metavar="N", help="these seeds of a model")
     p.add_argument("--datasets", type=_whole, nargs="+", metavar="N", help="these data sets")
     p.add_argument("--engine", choices=("local", "dask"), default="local")
-    p.add_argument("--jobs", type=_positive, help="fits at the same time (default: one a core)")
+    p.add_argument("--jobs", type=_positive, help="fits at the same time (default: one per core)")
     threads = "of one fit; part of its name, as it changes the last digits (default: 1)"
     p.add_argument("--threads", type=_positive, default=1, help=threads)
     p.add_argument("--scheduler", metavar="tcp://…", help="of a Dask cluster that runs already")

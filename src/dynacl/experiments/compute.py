@@ -26,9 +26,8 @@ def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
     datasets, seeds = store.repeats()
     lines = []
     for experiment in EXPERIMENTS.values():
-        if (
-            experiment.needs_data or experiment is EXPERIMENT
-        ):  # the names of its fits depend on files
+        # The names of fits of recordings depend on files.
+        if experiment.needs_data or experiment is EXPERIMENT:
             continue
         full = {f.name for f in plan(experiment, scale="paper")}
         names = {f.name for scale in SCALES if scale != "smoke" for protocol in TRAINING
@@ -62,7 +61,7 @@ def summary(store: Any) -> tuple[str, list[dict[str, Any]]]:
     low, high = paper["minutes_per_training"]
     tail = (
         f"The paper: {sum(paper['fits'].values()):,} fits in {paper['gpu_days']} GPU days, {low}–"
-        f"{high} minutes a training. It counts `lorenz` and `lorenz_modes` together: "
+        f"{high} minutes per training. It counts `lorenz` and `lorenz_modes` together: "
         f"{paper['fits']['lorenz + lorenz_modes']}. Experiments share fits: the same configuration "
         "is fitted once. Here: quick and paper scale, both protocols; without smoke and `allen`. "
         "Core seconds are the seconds of a fit times its threads."

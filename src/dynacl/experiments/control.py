@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from dynacl.experiments import pictures
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from dynacl.experiments.plan import Claim, Experiment, Row
+
+if TYPE_CHECKING:
+    from dynacl.experiments.drawing import Figures
+    from dynacl.experiments.render import View
 
 CONTROLS = ("none", "step", "lds")
 
@@ -32,6 +39,38 @@ def rows(scale: str) -> list[Row]:
     ]
 
 
+def figures(view: View) -> Figures:
+    """One row per data set: u, true latents, DCL with u, baseline; steps with u = 0 shaded."""
+    from dynacl.experiments import drawing
+
+    ours, base = ({f.dataset: f for f in view.done(f"step/{m}")} for m in ("linear+u", "identity"))
+    both = sorted(set(ours) & set(base))[:3]
+    if not both:
+        return {}
+    figure = drawing.sheet(12, 2.6 * len(both))
+    axes = figure.subplots(len(both), 4, squeeze=False)
+    for i, dataset in enumerate(both):
+        kept = view.store.arrays(ours[dataset].name)
+        rows = slice(0, int(kept["bounds"][1]))
+        u = kept["control"][rows]
+        other = view.store.arrays(base[dataset].name)
+        shown = {
+            "control u": u,
+            "true latents": kept["true"][rows],
+            "DCL with u": kept["recovered"][rows],
+            "baseline": other["recovered"][rows],
+        }
+        still = np.flatnonzero((u == 0).all(1))
+        for axis, (title, values) in zip(axes[i], shown.items(), strict=True):
+            axis.plot(values, linewidth=0.8)
+            if len(still):
+                axis.axvspan(still[0], still[-1], color=drawing.MUTED, alpha=0.3, linewidth=0)
+            axis.set_title(title if i == 0 else "", fontsize=9)
+            axis.set_xlabel("time step" if i == len(both) - 1 else "")
+        axes[i, 0].set_ylabel(f"data set {dataset}")
+    return {"control": figure}
+
+
 EXPERIMENT = Experiment(
     name="control",
     title="Systems with a control input",
@@ -48,5 +87,5 @@ EXPERIMENT = Experiment(
             ("DCL with u minus without", "linear", "r2"),
         )
     ),
-    figures=pictures.control,
+    figures=figures,
 )

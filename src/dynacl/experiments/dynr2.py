@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dynacl.experiments.plan import Claim, Experiment
-from dynacl.experiments.table1 import SYSTEMS, row
+from dynacl.experiments.table1 import of_system
 
 CELLS = ("dyn_r2_1", "dyn_r2_1_control", "dyn_r2_10", "dyn_r2_10_control")
-ROWS = [row(system, model, CELLS) for system in ("slds", "lorenz") for model in SYSTEMS[system][3]]
+ROWS = [*of_system("slds", CELLS), *of_system("lorenz", CELLS)]
 
 EXPERIMENT = Experiment(
     name="dynr2",

@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-import dynacl
 from dynacl import inference, metrics, simulate
 from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries
@@ -34,13 +33,20 @@ from dynacl.evaluation import evaluate
 from dynacl.experiments.plan import Config
 from dynacl.settings import tuples
 
+ROOT = Path(__file__).parent.parent  # of the package
 EXAMPLE = 2_000  # rows of latents and modes that are kept for pictures
 LONG_EXAMPLE = 10_000  # of a single long trial: the paper draws as many of its attractor
 FRESH = 100_000  # most steps of a fresh trial
-FRESH_KINDS = ("slds",)  # systems that `test_split` judges on fresh trials
-SOURCES = ("data.py", "settings.py", "simulate", "encoders.py", "dynamics", "objective",
-           "optimizers.py", "training.py", "recipe.py", "inference.py", "estimator.py",
-           "evaluation.py", "metrics.py", "baselines")  # fmt: skip
+# Rooms that cannot change the result of a configuration: they say what is asked for, where it runs
+# or what is shown. All other sources count, so that a new one counts from the start.
+NO_EFFECT = (
+    "__main__", "_version", "cli", "demo", "plots", "progress",
+    *(f"experiments.{name}" for name in (
+        "ablations", "allen", "baselines", "compute", "control", "dynr2", "kde", "lorenz", "mcc",
+        "noninjective", "slds", "table1", "vmf",
+        "catalogue", "command", "drawing", "engines", "render", "reproduce", "runner", "verdicts",
+    )),
+)  # fmt: skip
 Numbers = dict[str, Any]
 
 
@@ -93,14 +99,16 @@ def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
             "validation": np.concatenate(model.transform(held)),
         }
     numbers |= evaluate(model, series, post_hoc=config["post_hoc"])
-    if str(series.truth.system.get("kind")) in FRESH_KINDS:
-        fresh = simulate.again(
-            series,
-            rng=np.random.default_rng([config["data"]["dataset"], 1]),
-            steps=min(int(series.lengths[0]), FRESH),
-        )
+    if config["fresh"]:
+        fresh = fresh_trials(config, series)
         numbers["fresh"] = evaluate(model, fresh, post_hoc=config["post_hoc"], train=series)
     return numbers, example(model, series)
+
+
+def fresh_trials(config: Config, series: TimeSeries) -> TimeSeries:
+    """New trials of the system and mixing of a fit's data."""
+    rng = np.random.default_rng([config["data"]["dataset"], 1])
+    return simulate.again(series, rng=rng, steps=min(int(series.lengths[0]), FRESH))
 
 
 def fit_other(config: Config, series: TimeSeries) -> Numbers:
@@ -149,8 +157,8 @@ def data(settings: str, path: str | None = None) -> TimeSeries:
     if system == "changing":
         series: TimeSeries = other_models().changing(rng=rng, **chosen)
         return series
-    if system.startswith("lorenz"):
-        chosen["start"] = simulate.LORENZ_STARTS[dataset % len(simulate.LORENZ_STARTS)]
+    if starts := chosen.pop("starts", None):
+        chosen["start"] = starts[dataset % len(starts)]
     return simulate.preset(system, rng=rng, **chosen)
 
 
@@ -184,11 +192,16 @@ def example(model: DCL, whole: TimeSeries) -> dict[str, Array]:
         kept["control"] = series.control[rows]
     if series.truth.modes is not None:
         kept["true_modes"] = series.truth.modes[rows].astype(np.int32)
-    if isinstance(model.dynamics_, SwitchingLinear):
+    if has_modes(model):
         offset = model.settings_.time_offset
         found = inference.modes(model.dynamics_, series, x, x, offset)
         kept["modes"] = found[rows].astype(np.int32)
     return kept
+
+
+def has_modes(model: DCL) -> bool:
+    """Whether its dynamics are a bank, of which each step uses one mode."""
+    return isinstance(model.dynamics_, SwitchingLinear)
 
 
 @contextmanager
@@ -203,13 +216,21 @@ def threads(n: int) -> Iterator[None]:
 
 
 @cache
-def fingerprint() -> str:
+def fingerprint(root: Path = ROOT) -> str:
     """Hash of the sources that a result depends on; a table says if its results mix several."""
-    root = Path(dynacl.__file__).parent
     digest = hashlib.sha256()
-    for source in SOURCES:
-        path = root / source
-        for file in sorted(path.rglob("*.[pc]*")) if path.is_dir() else [path]:
-            if file.suffix in (".py", ".c") and file.is_file():
-                digest.update(file.read_bytes())
+    for file in sources(root):
+        path, content = file.relative_to(root).as_posix(), file.read_bytes()
+        digest.update(f"{path} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:12]
+
+
+def sources(root: Path = ROOT) -> list[Path]:
+    """Every .py and .c file of the package but those of rooms without effect."""
+    left_out = tuple(f"{room}." for room in NO_EFFECT)  # of a file or of a folder
+    return sorted(
+        file
+        for file in root.rglob("*")
+        if file.suffix in (".py", ".c")
+        and not ".".join((*file.relative_to(root).with_suffix("").parts, "")).startswith(left_out)
+    )

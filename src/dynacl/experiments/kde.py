@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dynacl.experiments import pictures
 from dynacl.experiments.plan import Claim, Experiment, Row
+
+if TYPE_CHECKING:
+    from dynacl.experiments.drawing import Figures
+    from dynacl.experiments.render import View
 
 MODELS: dict[str, dict[str, Any]] = {"corrected": {"density_correction": "vmf"}, "plain": {}}
 # κ of the marginal and κ_p of the pairs; the paper prints neither range.
@@ -33,6 +36,12 @@ def rows(scale: str) -> list[Row]:
     ]  # fmt: skip
 
 
+def figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    return {"kde": drawing.curves(view, ("r2",), "κ of the marginal")}
+
+
 EXPERIMENT = Experiment(
     name="kde",
     title="Density correction of a marginal that is not uniform",
@@ -47,5 +56,5 @@ EXPERIMENT = Experiment(
         for pair in (16, 64)
         for kappa, sign in ((0, 0), (4, 1), (16, 1), (32, 1))
     ),
-    figures=pictures.kde,
+    figures=figures,
 )  # fmt: skip

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from dynacl.experiments import pictures, table1
+import numpy as np
+
 from dynacl.experiments.plan import Claim, Experiment, Row
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynacl.data import Array
+    from dynacl.experiments.drawing import Figures
+    from dynacl.experiments.render import View
+
+SIZE = {"trials": 1, "steps": 1_000_000}
+STARTS = [[0, 1, 0], [1, 0, 0], [2, 2, 2], [0, 0, 1], [3, 3, 3]]  # of the paper's five data sets
+MODES = 200  # the paper says 100–200 for a million samples
+TILES = "switching"  # dynamics of the bank that tiles the flow, in rows named …/switching
 # The paper prints the ends of its range of dt; the value between is ours.
 GRID: dict[str, dict[str, tuple[Any, ...]]] = {
     "smoke": {"dt": (0.01,), "noise": (0.001,), "modes": (2, 5)},
@@ -16,51 +29,107 @@ GRID: dict[str, dict[str, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-def system(dt: float, noise: float) -> dict[str, Any]:
-    """As table1 names its two, so that their fits are found."""
-    if (dt, noise) == (0.0005, 0.1):
-        return {"system": "lorenz-small-dt"}
-    changed = {"dt": dt} if dt != 0.01 else {}
-    return {"system": "lorenz", **changed, **({"noise": noise} if noise != 0.001 else {})}
-
-
-def row(dynamics: str, dt: float, noise: float, modes: int, place: dict[str, Any]) -> Row:
-    suffix = "" if modes == table1.LORENZ_MODES else f"-{modes}"
+def row(
+    name: str,
+    model: str,
+    cells: tuple[str, ...],
+    place: dict[str, Any] | None = None,
+    *,
+    dt: float = 0.01,
+    noise: float = 0.001,
+    modes: int = MODES,
+) -> Row:
+    """model: dynamics, of which "switching" is the bank. The baseline has one too, afterwards."""
     return Row(
-        name=f"dt={dt:g},noise={noise:g}/{dynamics}{suffix}",
-        data={**system(dt, noise), **table1.LONG},
-        model={"n_components": 3, "dynamics": dynamics, "n_modes": modes},
-        cells=("r2",),
+        name=f"{name}/{model}" + ("" if modes == MODES else f"-{modes}"),
+        data={"system": "lorenz", "dt": dt, "noise": noise, **SIZE, "starts": STARTS},
+        model={
+            "n_components": 3,
+            "dynamics": TILES if model == "switching" else model,
+            "n_modes": modes,
+        },
+        cells=cells,
         family="lorenz",
-        post_hoc="switching" if dynamics == "identity" else None,
-        place=place,
-        datasets=5,
+        post_hoc=TILES if model == "identity" else None,
+        place=place or {},
+        datasets=len(STARTS),
     )
 
 
 def rows(scale: str) -> list[Row]:
     return [
-        row(dynamics, dt, noise, table1.LORENZ_MODES,
-            {"panel": f"σ = {noise:g}", "x": dt, "curve": dynamics})
+        row(f"dt={dt:g},noise={noise:g}", model, ("r2",),
+            {"panel": f"σ = {noise:g}", "x": dt, "curve": model}, dt=dt, noise=noise)
         for noise in GRID[scale]["noise"]
         for dt in GRID[scale]["dt"]
-        for dynamics in ("identity", "switching")
+        for model in ("identity", "switching")
     ]  # fmt: skip
 
 
 def mode_rows(scale: str) -> list[Row]:
     steps = GRID[scale]["dt"] if scale == "paper" else (0.01,)
     panel = "mean over dt" if len(steps) > 1 else f"dt = {steps[0]:g}"
-    most = max(m for m in GRID[scale]["modes"] if m <= table1.LORENZ_MODES)
+    most = max(m for m in GRID[scale]["modes"] if m <= MODES)
     return [
-        row(dynamics, dt, noise, modes,
-            {"panel": panel, "x": modes, "curve": f"{dynamics}, σ = {noise:g}"})
+        row(f"dt={dt:g},noise={noise:g}", model, ("r2",),
+            {"panel": panel, "x": modes, "curve": f"{model}, σ = {noise:g}"},
+            dt=dt, noise=noise, modes=modes)
         for noise in GRID[scale]["noise"]
         for dt in steps
         for modes in GRID[scale]["modes"]
-        for dynamics in ("identity", "switching")
-        if dynamics == "switching" or modes == most  # a baseline has no modes but afterwards
+        for model in ("identity", "switching")
+        if model == "switching" or modes == most  # a baseline has no modes but afterwards
     ]  # fmt: skip
+
+
+def figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    return {
+        "lorenz": drawing.curves(view, ("r2",), "dt", log=True),
+        "lorenz-attractors": attractors(view, ((0.0005, 0.1), (0.01, 0.001))),
+    }
+
+
+def attractors(view: View, settings: Sequence[tuple[float, float]]) -> Figure:
+    """Ground truth, baseline, ∇-SLDS and its mode sequence: one row per setting."""
+    from dynacl.experiments import drawing
+
+    figure = drawing.sheet(12, 3 * len(settings))
+    colours = (drawing.TRUE, drawing.COLOURS["identity"], drawing.FOUND)
+    for i, (dt, noise) in enumerate(settings):
+        place = f"dt={dt:g},noise={noise:g}"
+        base, ours = (view.example(f"{place}/{m}") for m in ("identity", "switching"))
+        shown = (("true", ours or base, "true"), ("baseline", base, "recovered"),
+                 ("∇-SLDS", ours, "recovered"))  # fmt: skip
+        for j, (title, kept, key) in enumerate(shown):
+            axis = figure.add_subplot(len(settings), 4, 4 * i + j + 1, projection="3d")
+            if kept:
+                axis.plot(*kept[key].T, color=colours[j], linewidth=0.5)
+            of = f"{title}, dt = {dt:g}, σ = {noise:g}" if j == 0 else title
+            axis.set_title(of if kept else f"{of}: not run", fontsize=9)
+            drawing.bare(axis)
+        axis = figure.add_subplot(len(settings), 4, 4 * i + 4)
+        if "modes" in ours:
+            modes = ours["modes"][ours["modes"] >= 0]  # the last step of a trial has none
+            axis.plot(in_order(modes), ".", color=drawing.FOUND, markersize=1)
+        axis.set(title="modes, by first visit", xlabel="time step", ylabel="mode")
+    return figure
+
+
+def in_order(modes: Array) -> Array:
+    """The same modes, numbered in the order of their first visits."""
+    kinds, first, inverse = np.unique(modes, return_index=True, return_inverse=True)
+    rank = np.empty(len(kinds), dtype=int)
+    rank[first.argsort()] = np.arange(len(kinds))
+    ranked: Array = rank[inverse]
+    return ranked
+
+
+def mode_figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    return {"lorenz-modes": drawing.curves(view, ("r2",), "modes in the bank", log=True)}
 
 
 EXPERIMENT = Experiment(
@@ -77,9 +146,9 @@ EXPERIMENT = Experiment(
         Claim("dt 0.0005, σ 0.1: baseline minus ∇-SLDS",
               ("dt=0.0005,noise=0.1/identity", "r2"), ("dt=0.0005,noise=0.1/switching", "r2")),
     ),
-    figures=pictures.lorenz,
+    figures=figures,
 )  # fmt: skip
-MODES = Experiment(
+NUMBER_OF_MODES = Experiment(
     name="lorenz_modes",
     title="Lorenz system: number of modes",
     source="fig:lorenz-ablation",
@@ -94,6 +163,6 @@ MODES = Experiment(
               ("dt=0.01,noise=0.001/switching-400", "r2"),
               ("dt=0.01,noise=0.001/switching", "r2"), 0),
     ),
-    figures=pictures.modes_needed,
+    figures=mode_figures,
     shares="lorenz",
 )  # fmt: skip

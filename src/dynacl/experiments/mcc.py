@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dynacl.experiments.plan import Claim, Experiment
-from dynacl.experiments.table1 import SYSTEMS, row
+from dynacl.experiments.table1 import of_system
 
-ROWS = [
-    row(system, model, ("mcc", "r2"))
-    for system in ("slds", "lorenz")
-    for model in SYSTEMS[system][3]
-]
+CELLS = ("mcc", "r2")
+ROWS = [*of_system("slds", CELLS), *of_system("lorenz", CELLS)]
 
 EXPERIMENT = Experiment(
     name="mcc",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynacl.data import spread_lags
-from dynacl.experiments import pictures
 from dynacl.experiments.plan import Claim, Experiment, Row
+
+if TYPE_CHECKING:
+    from dynacl.experiments.drawing import Figures
+    from dynacl.experiments.render import View
 
 WINDOW = 100  # steps that equidistant lags span
 GRID: dict[str, dict[str, Any]] = {  # the ranks of each mixing, and numbers of lags
@@ -47,6 +50,13 @@ def rows(scale: str) -> list[Row]:
     ]  # fmt: skip
 
 
+def figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    drawn = drawing.curves(view, ("r2",), "time steps given to the encoder", log=True)
+    return {"noninjective": drawn}
+
+
 EXPERIMENT = Experiment(
     name="noninjective",
     title="Non-injective mixing and time lags",
@@ -68,6 +78,6 @@ EXPERIMENT = Experiment(
              "equidistant=20/linear", "equidistant=20/identity"),
         )
     ),
-    figures=pictures.noninjective,
+    figures=figures,
     quick_samples=100_000,
 )  # fmt: skip

@@ -32,7 +32,7 @@ CODE = {"simulate": 1, "training": 12, "evaluation": 1}
 # Most samples of a data set: fewer trials first, then shorter ones. None: the paper's size.
 SAMPLES = {"smoke": 1_000, "quick": 200_000, "paper": None}
 SMOKE = {"max_iter": 20, "batch_size": 64}
-SMOKE_STEPS = 50  # a trial
+SMOKE_STEPS = 50  # per trial
 SMOKE_MODES = 5
 QUICK_SHARE = 0.1  # of the paper's training steps, for `--scale quick --protocol paper`
 
@@ -42,12 +42,13 @@ class Row:
     """A line of a table or a point of a figure: what is simulated, fitted and shown."""
 
     name: str
-    data: Settings  # "system" and its settings, at the paper's size
+    data: Settings  # "system" and its settings, at the paper's size; "starts": one per data set
     model: Settings  # arguments of DCL; or "baseline" and its name
     cells: tuple[str, ...]  # metrics shown, keys of verdicts.METRICS
     family: str = "slds"  # which of the paper's protocols: lds, slds or lorenz
     post_hoc: str | None = None  # dynamics fitted afterwards, which are judged instead
     control: bool = True  # whether the model is given the control input, where there is one
+    fresh: bool = False  # whether the fit is also judged on fresh trials of its system
     paper_training: Settings = field(default_factory=dict)  # replaces settings of that protocol
     our_training: Settings = field(default_factory=dict)  # and of ours
     place: Settings = field(default_factory=dict)  # in the figure: panel, x, curve
@@ -184,6 +185,7 @@ def configuration(
         "training": training,
         "settings": asdict(PROTOCOLS[training["protocol"]]) if "protocol" in training else None,
         "post_hoc": row.post_hoc,
+        "fresh": row.fresh,
         "seed": seed,
         "threads": threads,
     }

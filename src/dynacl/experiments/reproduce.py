@@ -106,7 +106,7 @@ def _plan(
 
 
 def _jobs(threads: int) -> int:
-    """Fits at a time: one a GPU, or as many as there are cores for."""
+    """Fits at a time: one per GPU, or as many as there are cores for."""
     import torch
 
     if torch.cuda.is_available():
@@ -131,7 +131,9 @@ def count(e: Experiment, scale: str) -> int:
     """Fits of an experiment with the default repeats, without looking at any data."""
     fits: dict[str, int] = {}
     for row in e.rows(scale):
-        key = json.dumps([row.data, row.model, row.control, row.post_hoc], sort_keys=True)
+        key = json.dumps(
+            [row.data, row.model, row.control, row.post_hoc, row.fresh], sort_keys=True
+        )
         seeds = row.seeds if scale == "paper" or "consistency" in row.cells else 1
         fits[key] = seeds * (row.datasets if scale == "paper" else 1)
     return sum(fits.values())
@@ -190,7 +192,7 @@ def _status(out: Path) -> int:
 def _status_line(what: str, names: set[str], threads: int, known: dict[str, str]) -> None:
     states = Counter(known.get(n, "missing") for n in names)
     if states["missing"] < len(names):
-        with_threads = "" if threads == 1 else f", {threads} threads a fit"
+        with_threads = "" if threads == 1 else f", {threads} threads per fit"
         print(
             f"  {what} {states['done']} done, {states['failed']} failed, {states['missing']} "
             f"missing of {len(names)}{with_threads}"

@@ -95,7 +95,7 @@ def sweep(fits: Sequence[Fit], store: Store, engine: Engine) -> None:
 
 
 class Display:
-    """A bar on a terminal, a line a fit in a log; with the time that is left."""
+    """A bar on a terminal, a line per fit in a log, with the time that is left."""
 
     def __init__(self, total: int) -> None:
         self.total, self.done = total, 0

@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+from dynacl.experiments import lorenz, slds
 from dynacl.experiments.plan import Claim, Experiment, Row
 
-WALK = {"trials": 1000, "steps": 1000}
-LONG = {"trials": 1, "steps": 1_000_000}
 LINEAR_CELLS = ("r2", "lds_error", "lds_error_post_hoc")
 CELLS = ("r2", "dyn_r2_1")
-LORENZ_MODES = 200  # the paper says 100–200 for a million samples
-
-# system: settings, latent dimensions, the paper's protocol, models
-SYSTEMS = {
-    "identity": (WALK, 3, "lds", ("identity", "linear")),
-    "lds-low-dt": (WALK, 3, "lds", ("identity",)),
-    "lds": (WALK, 3, "lds", ("identity", "linear", "truth")),
-    "slds": (WALK, 6, "slds", ("identity", "switching", "truth")),
-    "lorenz-small-dt": (LONG, 3, "lorenz", ("identity", "linear", "switching")),
-    "lorenz": (LONG, 3, "lorenz", ("identity", "linear", "switching")),
-}
 
 
-def row(system: str, dynamics: str, cells: tuple[str, ...] | None = None) -> Row:
-    settings, d, family, _ = SYSTEMS[system]
-    model: dict[str, object] = {"n_components": d, "dynamics": dynamics}
-    if family != "lds":
-        # The baseline needs the number too: its dynamics, fitted afterwards, switch.
-        model["n_modes"] = LORENZ_MODES if family == "lorenz" else 5
+def linear(system: str, dynamics: str, cells: tuple[str, ...]) -> Row:
+    """A row of a linear system."""
     return Row(
         name=f"{system}/{dynamics}",
-        data={"system": system, **settings},
-        model=model,
-        cells=cells or (LINEAR_CELLS if family == "lds" else CELLS),
-        family=family,
-        post_hoc="switching" if dynamics == "identity" and family != "lds" else None,
-        datasets=5 if family == "lorenz" else 3,
+        data={"system": system, "trials": 1000, "steps": 1000},
+        model={"n_components": 3, "dynamics": dynamics},
+        cells=cells,
+        family="lds",
     )
 
 
+# system: what makes its rows of (system, model, cells), models, cells
+SYSTEMS: dict[str, tuple[Callable[..., Row], tuple[str, ...], tuple[str, ...]]] = {
+    "identity": (linear, ("identity", "linear"), LINEAR_CELLS),
+    "lds-low-dt": (linear, ("identity",), LINEAR_CELLS),
+    "lds": (linear, ("identity", "linear", "truth"), LINEAR_CELLS),
+    "slds": (slds.row, slds.MODELS, CELLS),
+    "lorenz-small-dt": (
+        partial(lorenz.row, dt=0.0005, noise=0.1), ("identity", "linear", "switching"), CELLS
+    ),
+    "lorenz": (lorenz.row, ("identity", "linear", "switching"), CELLS),
+}  # fmt: skip
+
+
+def of_system(system: str, cells: tuple[str, ...] = ()) -> list[Row]:
+    """The rows of a system, with other cells than this table's if there are any."""
+    row, models, shown = SYSTEMS[system]
+    return [row(system, model, cells or shown) for model in models]
+
+
 def rows(scale: str) -> list[Row]:
-    return [row(system, model) for system, (*_, models) in SYSTEMS.items() for model in models]
+    return [row for system in SYSTEMS for row in of_system(system)]
 
 
 EXPERIMENT = Experiment(

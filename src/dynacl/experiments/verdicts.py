@@ -1,4 +1,4 @@
-"""How our numbers compare with the paper's: one word a cell, one a claim. Pure functions.
+"""How our numbers compare with the paper's: one word per cell, one per claim. Pure functions.
 
 Cells and differences are in points: percent of R², hundredths of an LDS error.
 """

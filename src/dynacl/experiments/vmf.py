@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dynacl.experiments import pictures
 from dynacl.experiments.plan import Claim, Experiment, Row
+
+if TYPE_CHECKING:
+    from dynacl.experiments.drawing import Figures
+    from dynacl.experiments.render import View
 
 MODELS: dict[str, dict[str, Any]] = {
     "linear": {"dynamics": "linear"},
@@ -47,6 +50,12 @@ def four(scale: str) -> list[Row]:
     return [r for r in few if r.place["curve"] in ("linear", "identity")]
 
 
+def figures(view: View) -> Figures:
+    from dynacl.experiments import drawing
+
+    return {view.experiment.name: drawing.curves(view, ("r2",), "angle [°]")}
+
+
 EXPERIMENT = Experiment(
     name="vmf",
     title="Dynamics on the sphere",
@@ -64,7 +73,7 @@ EXPERIMENT = Experiment(
             ("asymmetric minus baseline", "asymmetric", "identity", rotates),
         )
     ),
-    figures=pictures.vmf,
+    figures=figures,
 )  # fmt: skip
 
 # A rotation in three dimensions leaves an axis alone, and the baseline keeps that; in four, none.
@@ -81,5 +90,5 @@ FOUR = Experiment(
         for angle, noise, sign in ((1, 0.01, 0), (4, 0.01, 0), (20, 0.01, 1), (4, 0.1, 0),
                                    (10, 0.1, 0), (15, 0.1, 1), (20, 0.1, 1))
     ),
-    figures=lambda view: {"vmf4d": pictures.curves(view, ("r2",), "angle [°]")},
+    figures=figures,
 )  # fmt: skip
