@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import dynacl
 
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
-    {"_version", "data", "memory", "progress", "settings", "whitening"},
+    {"_lazy", "_version", "data", "memory", "progress", "settings", "whitening"},
     {"encoders", "dynamics", "objective", "optimizers", "metrics", "decoding"},
     {"simulate"},
     {"sampling"},
@@ -58,9 +59,41 @@ def test_module_imports_only_from_layers_below_it(path):
         assert other == room or layer(other) < layer(room) or LAYERS[layer(room)] >= {room, other}
 
 
-def test_public_names_are_there():
+def test_public_names_are_those_that_type_checkers_see():
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    seen = {
+        name.name: import_module(node.module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("dynacl")
+        for name in node.names
+    }
+    assert set(dynacl.__all__) == set(seen) - {"lazy"}
+    assert set(dynacl.__all__) <= set(dir(dynacl))
     for name in dynacl.__all__:
-        assert hasattr(dynacl, name)
+        assert getattr(dynacl, name) is getattr(seen[name], name)
+
+
+def test_submodules_are_found_and_other_names_are_not():
+    code = "import dynacl, sys; print(*dynacl.__all__, 'torch' in sys.modules, dynacl.training)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "simulate False <module 'dynacl.training'" in done.stdout
+    with pytest.raises(AttributeError, match=r"^module 'dynacl' has no attribute 'nonsense'$"):
+        dynacl.nonsense  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'nonsense'"):
+        from dynacl import nonsense  # noqa: F401
+
+
+def test_module_that_cannot_be_imported_says_what_it_lacks(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lazy_package").mkdir()
+    (tmp_path / "lazy_package" / "__init__.py").write_text(
+        "from dynacl._lazy import lazy\n"
+        "__getattr__, __dir__ = lazy(__name__, {'Model': 'model'})\n"
+        "__all__ = ['Model']\n"
+    )
+    (tmp_path / "lazy_package" / "model.py").write_text("import not_installed\n")
+    with pytest.raises(ModuleNotFoundError, match="not_installed"):
+        import_module("lazy_package").Model  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import torch
 from dynacl.memory import kept_memory
 
 def faults_of_large_arrays():
-    for _ in range(3):  # 64 MB each; the first ones are new in any case
+    for _ in range(12):  # 64 MB each; the first ones are new, until the heap has room
         torch.ones(64 << 18)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(40):  # where the heap is cut up, one or two of them need a new place

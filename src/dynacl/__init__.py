@@ -1,18 +1,33 @@
 """dynacl: identify hidden dynamics from time series by dynamics contrastive learning."""
 
 import os
+from typing import TYPE_CHECKING
+
+from dynacl._lazy import lazy
+from dynacl._version import __version__
 
 if "OMP_WAIT_POLICY" not in os.environ:
     # OpenMP's threads spin for milliseconds while they wait for work, and two fits side by side
     # starve each other. Microseconds are enough. Read when PyTorch is loaded, so it comes first.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
-from dynacl import metrics, simulate
-from dynacl._version import __version__
-from dynacl.data import InputError, TimeSeries
-from dynacl.estimator import DCL
-from dynacl.evaluation import evaluate
-from dynacl.objective import info_nce
+if TYPE_CHECKING:
+    from dynacl import metrics, simulate
+    from dynacl.data import InputError, TimeSeries
+    from dynacl.estimator import DCL
+    from dynacl.evaluation import evaluate
+    from dynacl.objective import info_nce
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "DCL": "estimator",
+            "InputError": "data",
+            "TimeSeries": "data",
+            "evaluate": "evaluation",
+            "info_nce": "objective",
+        },
+    )
 
 __all__ = [
     "DCL",

@@ -1,0 +1,43 @@
+"""`dynacl embed`: the latents that a fitted model sees in data, and the modes of a bank."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from dynacl.cli.files import ARRAYS, new_file, read, write_latents
+from dynacl.cli.options import add_data, add_run, add_shared
+
+EXAMPLE = "dynacl embed runs/slds new.npz --out z.npz"
+DECODERS = ("sequence", "step")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    add_data(parser)
+    parser.add_argument("--pad", action="store_true", help="keep the steps without a full window "
+                        "of time lags")  # fmt: skip
+    parser.add_argument("--decode", choices=DECODERS, default="sequence", help="modes from whole "
+                        "trials (default), or from each step alone, as in the paper")  # fmt: skip
+    parser.add_argument("--out", required=True, metavar="FILE", help=".npz, .npy or .csv")
+    add_shared(parser, "--force", "--device")
+
+
+def run(options: argparse.Namespace) -> None:
+    from dynacl.estimator import DCL
+
+    model, series = DCL.load(options.run, device=options.device), read(options)
+    new_file(options.out, options.force, ARRAYS)
+    trials = model.transform(series, pad=options.pad)
+    latents = np.concatenate(trials)
+    parts = {"bounds": np.concatenate([[0], np.cumsum([len(x) for x in trials])])}
+    if hasattr(model.dynamics_, "modes"):
+        parts["modes"] = np.full(len(latents), -1, dtype=np.int64)
+        if options.pad:
+            series = series.padded(max(model.settings_.time_lags))
+        modes = model.modes(series, decode=options.decode)
+        for start, found in zip(parts["bounds"], modes, strict=False):
+            parts["modes"][start : start + len(found)] = found
+    write_latents(options.out, latents, **parts)
+    print(f"{options.out}: latents {latents.shape}")

@@ -1,0 +1,66 @@
+"""What commands read and write: data, a place for results that is safe to use, arrays, tables."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynacl.data import Array, InputError, TimeSeries, write_npz
+
+# What `fit` leaves in its folder.
+RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
+ARRAYS = (".npz", ".npy", ".csv")
+
+
+def read(options: argparse.Namespace, path: str | None = None) -> TimeSeries:
+    """The data that the user named, or another file in the same way."""
+    series = TimeSeries.read(
+        path or options.data,
+        key=options.key,
+        control_key=options.control_key,
+        trial_length=options.trial_length,
+    )
+    return replace(series, control=None) if options.no_control else series
+
+
+def new_folder(out: Path, force: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out: {out} is a file; wanted a folder")
+    if out.exists() and any(out.iterdir()) and not force:
+        raise InputError(f"--out: {out} is there already; --force overwrites it")
+    out.mkdir(parents=True, exist_ok=True)  # fails now, not after hours of training
+
+
+def new_file(out: str, force: bool, suffixes: Sequence[str]) -> None:
+    path = Path(out)
+    if path.suffix not in suffixes:
+        raise InputError(f"--out: cannot write {path.suffix or 'a file without suffix'}; wanted "
+                         f"{' or '.join(suffixes)}")  # fmt: skip
+    if path.is_dir():
+        raise InputError(f"--out: {path} is a folder; wanted a file")
+    if path.exists() and not force:
+        raise InputError(f"--out: {path} is there already; --force overwrites it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def write_latents(out: str, latents: Array, **more: Array) -> None:
+    """As the suffix says; only an .npz has room for more than the latents."""
+    if out.endswith(".npz"):
+        write_npz(out, {"latents": latents, **more})
+    elif out.endswith(".npy"):
+        np.save(out, latents, allow_pickle=False)
+    else:
+        header = ",".join(f"x{i + 1}" for i in range(latents.shape[1]))
+        np.savetxt(out, latents, delimiter=",", fmt="%.7g", header=header, comments="")
+
+
+def print_table(found: dict[str, Any]) -> None:
+    width = max(len(k) for k in found)
+    for name, value in found.items():
+        text = "–" if value is None else f"{value:.4f}" if isinstance(value, float) else value
+        print(f"  {name:<{width}}  {text}")

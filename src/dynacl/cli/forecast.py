@@ -1,0 +1,54 @@
+"""`dynacl forecast`: where the dynamics of a fitted model go from the end of each trial."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from dynacl.cli.files import ARRAYS, new_file, read, write_latents
+from dynacl.cli.options import add_data, add_run, add_shared
+from dynacl.data import Array, TimeSeries
+
+EXAMPLE = "dynacl forecast runs/slds new.npz --steps 50 --out future.csv"
+FORECASTS = ("hold", "markov", "gated")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    add_data(parser)
+    parser.add_argument("--steps", type=int, required=True, help="steps ahead")
+    parser.add_argument("--modes", choices=FORECASTS, help="hold the last mode (default), or let "
+                        "modes move as a Markov chain; gated models read them off the "
+                        "state")  # fmt: skip
+    parser.add_argument("--control", metavar="FILE", help="control input: one row per forecast "
+                        "step, for all trials alike or one trial after the other; the first row "
+                        "acts on the last observed step")  # fmt: skip
+    parser.add_argument("--out", metavar="FILE", help=".npz, .npy or .csv (default: CSV to stdout)")
+    add_shared(parser, "--force", "--device")
+
+
+def run(options: argparse.Namespace) -> None:
+    from dynacl.estimator import DCL
+
+    model, series = DCL.load(options.run, device=options.device), read(options)
+    if options.out is not None:
+        new_file(options.out, options.force, ARRAYS)
+    u = None if options.control is None else _read_control(options.control)
+    future = model.forecast(series, options.steps, u=u, modes=options.modes)
+    if model.spectral_radius_ is not None:
+        radius = ", ".join(f"{r:.5f}" for r in model.spectral_radius_)
+        print(f"spectral radius: {radius}", file=sys.stderr)
+    rows = np.concatenate(future)
+    if options.out is None:
+        np.savetxt(sys.stdout, rows, delimiter=",", fmt="%.7g")
+        return
+    write_latents(options.out, rows, bounds=np.arange(0, len(rows) + 1, options.steps))
+    print(f"{options.out}: {len(future)} trials, {options.steps} steps ahead")
+
+
+def _read_control(path: str) -> list[Array]:
+    """A file's control input, in its trials; a file without one is the input itself."""
+    series = TimeSeries.read(path)
+    return series.split(series.observations if series.control is None else series.control)

@@ -1,0 +1,63 @@
+"""`dynacl reproduce`: the tables and figures of the paper."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from dynacl.experiments.plan import SCALES, TRAINING
+
+EXAMPLE = """\
+dynacl reproduce table1 --scale quick --jobs 2 --out results
+dynacl reproduce table1 --scale paper --only 'lds/*' --datasets 0 --seeds 0 1 2
+dynacl reproduce --list
+dynacl reproduce --status results"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", nargs="?", metavar="NAME", help="see --list")
+    parser.add_argument("--list", action="store_true", help="name every table and figure")
+    parser.add_argument("--status", metavar="OUT", help="what a folder of results holds")
+    parser.add_argument("--scale", choices=SCALES, default="quick", help="(default: quick)")
+    parser.add_argument(
+        "--protocol", choices=TRAINING, default="ours", help="how to train (default: ours)"
+    )
+    only = "this row alone, or rows by a pattern such as 'lds/*'; again for more"
+    parser.add_argument("--only", metavar="ROW", action="append", default=[], help=only)
+    parser.add_argument(
+        "--seeds", type=_whole, nargs="+", metavar="N", help="these seeds of a model"
+    )
+    parser.add_argument("--datasets", type=_whole, nargs="+", metavar="N", help="these data sets")
+    parser.add_argument("--engine", choices=("local", "dask"), default="local", help="where to run")
+    parser.add_argument(
+        "--jobs", type=_positive, help="fits at the same time (default: one per core)"
+    )
+    threads = "per fit; part of its name, as it changes the last digits (default: 1)"
+    parser.add_argument("--threads", type=_positive, default=1, help=threads)
+    parser.add_argument("--scheduler", metavar="tcp://…", help="of a Dask cluster that is running")
+    parser.add_argument("--out", default="results", metavar="FOLDER", help="(default: results)")
+    folder = os.environ.get("DYNACL_DATA")
+    where = "recordings, for allen (default: the environment variable DYNACL_DATA)"
+    parser.add_argument("--data-dir", metavar="FOLDER", default=folder, help=where)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would run, and for how long"
+    )
+    parser.add_argument("--force-failed", action="store_true", help="try failed fits again")
+
+
+def run(options: argparse.Namespace) -> int:
+    from dynacl.experiments.reproduce import reproduce
+
+    return reproduce(options)
+
+
+def _whole(text: str) -> int:
+    if (value := int(text)) < 0:
+        raise argparse.ArgumentTypeError(f"got {text}; wanted a number of at least 0")
+    return value
+
+
+def _positive(text: str) -> int:
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"got {text}; wanted a number of at least 1")
+    return value

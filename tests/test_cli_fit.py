@@ -1,0 +1,284 @@
+"""`dynacl fit`: a flag reaches the model, a bad one ends in a sentence, and no run is lost.
+
+Data and fits are as small as can be; whether a variant is right is for test_variants.py.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from command_line import dynacl, quick_fit, refusal
+from dynacl import DCL, TimeSeries
+from dynacl.cli import main
+from dynacl.cli.files import RUN_FILES
+from dynacl.cli.fit import keep
+from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP
+from dynacl.encoders import Asymmetric, OnSphere
+from dynacl.objective import Dot, Euclidean
+
+FITS = {
+    "polynomial": (
+        ("--dynamics", "polynomial", "--degree", 3),
+        lambda m: isinstance(m.dynamics_, Polynomial) and m.dynamics_.degree == 3,
+    ),
+    "mlp": (
+        ("--dynamics", "mlp", "--lipschitz", 0.9),
+        lambda m: isinstance(m.dynamics_, ResidualMLP) and m.dynamics_.lipschitz == 0.9,
+    ),
+    "gated": (
+        ("--dynamics", "gated", "--modes", 3),
+        lambda m: isinstance(m.dynamics_, Gated) and m.dynamics_.n_modes == 3,
+    ),
+    "recurrent": (("--dynamics", "recurrent"), lambda m: isinstance(m.dynamics_, Recurrent)),
+    "time-lags": (
+        ("--time-lags", "0,1,2"),
+        lambda m: m.settings_.time_lags == (0, 1, 2) and m.encoder_.whitening.window is not None,
+    ),
+    "spread lags": (("--time-lags", "5/9"), lambda m: m.settings_.time_lags == (0, 2, 4, 6, 8)),
+    "time-offset": (("--time-offset", 3), lambda m: m.settings_.time_offset == 3),
+    "dot": (
+        ("--similarity", "dot"),
+        lambda m: isinstance(m.run_.similarity, Dot) and isinstance(m.encoder_, OnSphere),
+    ),
+    "asymmetric": (("--asymmetric",), lambda m: isinstance(m.encoder_, Asymmetric)),
+    "density": (
+        ("--density-correction", "euclidean", "--bandwidth", 0.5),
+        lambda m: (m.settings_.density_correction, m.settings_.bandwidth) == ("euclidean", 0.5),
+    ),
+    "density on the sphere": (
+        ("--density-correction", "vmf", "--similarity", "dot"),
+        lambda m: m.settings_.density_correction == "vmf",
+    ),
+    "all at once": (
+        ("--dynamics", "gated", "--time-lags", "0,2", "--time-offset", 2, "--similarity", "dot",
+         "--asymmetric", "--density-correction", "vmf", "--n-negatives", 20),
+        lambda m: isinstance(m.encoder_, Asymmetric) and isinstance(m.dynamics_, Gated),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_flag_of_a_variant_reaches_the_model_and_its_file(world, name):
+    flags, is_there = FITS[name]
+    model = quick_fit(world, "one", *flags)
+    assert is_there(model)
+    assert np.isfinite(model.score(TimeSeries.read(world / "slds.npz")))
+    plain = DCL.load(world / "driven", device="cpu")
+    assert isinstance(plain.run_.similarity, Euclidean)
+    assert not is_there(plain)
+
+
+def test_fit_without_options_is_a_model_with_the_defaults(world, monkeypatch):
+    asked = []
+    monkeypatch.setattr(DCL, "fit", lambda self, *_, **__: asked.append(self) or sys.exit(0))
+    with pytest.raises(SystemExit):
+        main(["fit", str(world / "lds.npz"), "--out", str(world / "none"), "--quiet"])
+    assert asked[0].get_params() == DCL(random_state=0).get_params()
+
+
+def test_stranger_s_csv_and_npz_are_fitted(tmp_path):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((60, 4))
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header="a,b,c,u", comments="")
+    np.savez(tmp_path / "t.npz", spikes=table[:, :3], other=np.arange(4))
+    common = ["--max-iter", "3", "--components", "2", "--trial-length", "20", "--quiet", "--json"]
+    for i, arguments in enumerate(
+        [["t.csv", "--key", "a,b,c", "--control-key", "u"], ["t.npz", "--key", "spikes"]]
+    ):
+        out = tmp_path / f"run{i}"
+        assert main(["fit", str(tmp_path / arguments[0]), *arguments[1:], *common, "--out",
+                     str(out)]) == 0  # fmt: skip
+        config = json.loads((out / "config.json").read_text())
+        assert config["n_features"] == 3
+        assert config["n_controls"] == (1 if i == 0 else 0)
+
+
+def test_run_folder_holds_what_it_should(recovered):
+    assert {p.name for p in (recovered / "run").iterdir()} == set(RUN_FILES)
+    lines = (recovered / "run" / "history.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["step"] == 600
+    metrics = json.loads((recovered / "run" / "metrics.json").read_text())
+    assert metrics["n_iter"] == 600
+    assert metrics["bits"] < metrics["bits_cap"]
+
+
+def test_existing_run_is_never_overwritten_without_force(recovered, tmp_path, capsys):
+    before = (recovered / "run" / "model.safetensors").read_bytes()
+    command = ["fit", str(recovered / "slds.npz"), "--max-iter", "1", "--quiet", "--out"]
+    assert main([*command, str(recovered / "run")]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (recovered / "run" / "model.safetensors").read_bytes() == before
+    assert main([*command, str(tmp_path / "new")]) == 0
+    assert main([*command, str(tmp_path / "new"), "--force"]) == 0
+
+
+BAD = {
+    "vmf without a sphere": (
+        ("--density-correction", "vmf"), 'wanted similarity="dot"'),
+    "euclidean density on the sphere": (
+        ("--similarity", "dot", "--density-correction", "euclidean"),
+        'wanted "vmf"'),
+    "asymmetric recurrent": (
+        ("--asymmetric", "--dynamics", "recurrent"), "asymmetric:"),
+    "a lag twice": (("--time-lags", "0,0"), "time_lags: got (0, 0)"),
+    "a lag of the future": (("--time-lags=0,-1",), "time_lags: got (0, -1)"),
+    "lags longer than a trial": (
+        ("--time-lags", "0,60"), "needs at least 62"),
+    "no slope": (
+        ("--dynamics", "mlp", "--lipschitz", "-1"), "lipschitz: got -1.0"),
+    "degree 0": (
+        ("--dynamics", "polynomial", "--degree", "0"), "degree: got 0"),
+    "no bandwidth": (
+        ("--density-correction", "euclidean", "--bandwidth", "0"),
+        "bandwidth: got 0.0"),
+    "offset 0": (("--time-offset", "0"), "time_offset: got 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_value_ends_with_one_sentence_and_code_2(world, tmp_path, name):
+    flags, sentence = BAD[name]
+    small = ("--components", 2, "--max-iter", 3, "--out", tmp_path)
+    assert sentence in refusal("fit", world / "slds.npz", *small, *flags)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--time-lags", "now"), ("--similarity", "cosine"), ("--density-correction", "gauss"),
+     ("--dynamics", "rnn"), ("--degree", "two"), ("--lipschitz", "tight")],
+    ids=lambda flags: flags[0],
+)  # fmt: skip
+def test_value_of_the_wrong_kind_exits_with_code_2_and_names_its_flag(world, flags, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", str(world / "slds.npz"), "--out", str(world / "refused"), *flags])
+    assert ended.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"dynacl fit: error: argument {flags[0]}: ")
+    assert flags[1] in last
+
+
+def test_checkpoints_on_the_way_hold_unit_scale_and_change_nothing(world, monkeypatch):
+    fast = ("--similarity", "dot", "--max-iter", 8, "--dynamics-learning-rate", 0.3, "--seed", 0)
+    series, scales = TimeSeries.read(world / "lds.npz"), []
+
+    def watched(model, out, found):
+        keep(model, out, found)
+        saved = DCL.load(out, device="cpu")
+        x = np.concatenate(saved.transform(series))
+        scales.append(np.linalg.norm(x @ saved.dynamics_.matrix.detach().numpy().T, axis=1).mean())
+
+    plain = quick_fit(world, "plain", *fast, data="lds.npz")
+    monkeypatch.setattr("dynacl.cli.fit.CHECKPOINT_SECONDS", -1)
+    monkeypatch.setattr("dynacl.cli.fit.keep", watched)
+    often = quick_fit(world, "often", *fast, data="lds.npz")
+    assert len(scales) > 8
+    np.testing.assert_allclose(scales, 1, rtol=1e-5)
+    assert torch.equal(plain.dynamics_.matrix, often.dynamics_.matrix)
+
+
+CTRL_C = """
+import os, signal, sys
+from dynacl import training
+from dynacl.cli import main
+step = training.training_step
+def interrupted(run, *rest):
+    if run.step == 40:
+        os.kill(os.getpid(), signal.SIGINT)
+    return step(run, *rest)
+training.training_step = interrupted
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_interrupted_fit_resumes_to_the_same_model(tmp_path):
+    data = tmp_path / "lds.npz"
+    dynacl("simulate", "lds", "--trials", 20, "--steps", 50, "--layers", 2, "--observed", 6,
+           "--out", data)  # fmt: skip
+    fit = ["fit", data, "--max-iter", 100, "--batch-size", 128]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    dynacl(*fit, "--out", whole)
+    stopped = subprocess.run(
+        [sys.executable, "-c", CTRL_C, *map(str, fit), "--out", str(broken)],
+        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert stopped.returncode == 130, stopped.stderr
+    assert "stopped at step 41 of 100" in stopped.stderr
+    assert "--resume" in stopped.stderr
+    models = [p / "model.safetensors" for p in (whole, broken)]
+    assert models[0].read_bytes() != models[1].read_bytes()
+    dynacl(*fit, "--out", broken, "--resume")
+    assert models[0].read_bytes() == models[1].read_bytes()
+
+
+@pytest.fixture(scope="module")
+def stopped(world):
+    """A run that was stopped at step 2 of 4, none of its settings a default."""
+    series = TimeSeries.read(world / "lds.npz")
+    model = DCL(
+        2, "gated", 2, degree=3, time_lags=(0, 1), similarity="dot", protocol="paper-lds",
+        batch_size=16, n_negatives=20, max_iter=4, time_offset=2, random_state=1, device="cpu",
+    ).fit(series, callback=lambda run, _: run.step == 2)  # fmt: skip
+    keep(model, world / "stopped", {})
+    return world
+
+
+def resume(folder, *flags):
+    return main(["fit", str(folder / "lds.npz"), "--out", str(folder / "stopped"), "--quiet",
+                 "--device", "cpu", "--resume", *flags])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "has"),
+    [
+        ("--dynamics", "linear", "gated"), ("--components", "3", "2"), ("--modes", "5", "2"),
+        ("--degree", "2", "3"), ("--time-lags", "0", r"\(0, 1\)"), ("--time-offset", "1", "2"),
+        ("--similarity", "euclidean", "dot"), ("--protocol", "default", "paper-lds"),
+        ("--seed", "0", "1"), ("--n-negatives", "batch", "20"), ("--max-iter", "5", "4"),
+        ("--standardize", "on", "False"), ("--learning-rate", "0.03", "0.0003"),
+        ("--bandwidth", "1", "None"), ("--bias", None, "False"), ("--asymmetric", None, "False"),
+    ],
+    ids=lambda value: value if str(value).startswith("--") else "",
+)  # fmt: skip
+def test_resume_refuses_an_option_that_the_run_does_not_have(stopped, flag, value, has, capsys):
+    """Above all one that was typed at the parser's default."""
+    before = (stopped / "stopped" / "checkpoint").read_bytes()
+    capsys.readouterr()
+    assert resume(stopped, flag, *([] if value is None else [value])) == 2
+    said = capsys.readouterr().err
+    names = {"--components": "n-components", "--modes": "n-modes", "--seed": "random-state"}
+    named = names.get(flag, flag.removeprefix("--"))
+    assert re.search(rf"--{named}: got .*, but the run in .* has {has}; --resume keeps", said)
+    assert (stopped / "stopped" / "checkpoint").read_bytes() == before
+
+
+def test_resume_refuses_other_data(stopped, tmp_path, capsys):
+    shutil.copytree(stopped / "stopped", tmp_path / "stopped")
+    data = TimeSeries.read(stopped / "lds.npz")
+    data.select(range(data.n_trials - 1)).write(tmp_path / "lds.npz")
+    capsys.readouterr()
+    assert resume(tmp_path) == 2
+    assert "X: is not the data that this run was begun with" in capsys.readouterr().err
+    assert DCL.load(tmp_path / "stopped").n_iter_ < 4
+
+
+def test_resume_takes_the_options_that_the_run_has(stopped, tmp_path):
+    shutil.copytree(stopped / "stopped", tmp_path / "stopped")
+    shutil.copy(stopped / "lds.npz", tmp_path)
+    assert resume(
+        tmp_path, "--dynamics", "gated", "--components", "2", "--modes", "2", "--degree", "3",
+        "--time-lags", "0,1", "--similarity", "dot", "--protocol", "paper-lds", "--seed", "1",
+        "--batch-size", "16", "--n-negatives", "20", "--max-iter", "4", "--time-offset", "2",
+        "--standardize", "off", "--learning-rate", "3e-4",
+    ) == 0  # fmt: skip
+    assert DCL.load(tmp_path / "stopped").n_iter_ == 4
