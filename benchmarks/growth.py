@@ -22,8 +22,8 @@ DEFAULT = {"negatives": 4096, "d": 6, "modes": 5, "features": 50, "rows": 100_00
 PROBE = """
 import json, sys, time
 import numpy as np
-import torch
 from benchmarks import peak
+from benchmarks.step import begun
 from dynacl import DCL, TimeSeries
 from dynacl.sampling import rows
 from dynacl.training import training_step
@@ -35,13 +35,13 @@ else:
     series = TimeSeries.of(y, trial_length=1000)
 before = peak.forget()
 model = DCL(p["d"], "switching", p["modes"], n_negatives=p["negatives"], max_iter=2,
-            random_state=0).fit(series)
-model.encoder_.train(), model.dynamics_.train()
-data = rows(series, model.settings_)
+            random_state=0)
+run = begun(model, series)
+data = rows(series, run)
 times = []
 for _ in range(9):
     started = time.perf_counter()
-    training_step(model.run_, data, torch.device("cpu"))
+    training_step(run, data)
     times.append(time.perf_counter() - started)
 print(json.dumps({"seconds": sorted(times)[4], "extra_mb": peak.megabytes() - before}))
 """
@@ -75,7 +75,7 @@ def measure() -> list[dict[str, Any]]:
         for value in values:
             row = {"what": f"growth: {axis} {value}", "axis": axis, "value": value}
             found.append(row | probe(**{axis: value}))
-            print(f"{row['what']:<26} {found[-1]['seconds'] * 1e3:9.1f} ms a step, "
+            print(f"{row['what']:<26} {found[-1]['seconds'] * 1e3:9.1f} ms per step, "
                   f"{found[-1]['extra_mb']:7.0f} MB above the data", flush=True)  # fmt: skip
     return found
 
@@ -96,7 +96,7 @@ def draw(rows: list[dict[str, Any]], out: str = "docs/growth.png") -> None:
             panel.xaxis.set_minor_formatter(NullFormatter())
             panel.yaxis.set_minor_formatter(NullFormatter())
         column[0].axvline(DEFAULT[axis], color="#cccccc", zorder=0)
-    axes[0, 0].set_ylabel("ms a step")
+    axes[0, 0].set_ylabel("ms per step")
     axes[1, 0].set_ylabel("MB above the data")
     figure.savefig(out, dpi=120)
 

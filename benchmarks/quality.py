@@ -10,15 +10,16 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.step import plain_step
-from dynacl import DCL, TimeSeries, evaluate, metrics, simulate
-from dynacl.evaluation import equations
+from benchmarks.step import begun, plain_step
+from dynacl import DCL, TimeSeries, equations, evaluate, metrics, simulate
+from dynacl.settings import PROTOCOLS
 
 CURVES = Path(__file__).with_name("curves.json")
 COLORS = ("#d95f02", "#1b9e77", "#999999")
@@ -36,6 +37,11 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[str, float]]]] = {
             "dyn_r2_10": (">=", 0.955),
         },
     ),
+    "slds40": (
+        partial(simulate.slds, modes=40, trials=200, steps=1000, d=6),
+        {"n_components": 6, "dynamics": "switching", "n_modes": 40},
+        {"mode_accuracy_sequence": (">=", 0.95)},
+    ),
     "lds": (
         simulate.lds,
         {"n_components": 3, "dynamics": "linear"},
@@ -43,7 +49,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[str, float]]]] = {
     ),
     "lorenz": (
         simulate.lorenz,
-        {"n_components": 3, "dynamics": "switching", "n_modes": 200},
+        {"n_components": 3, "dynamics": "tiles", "n_modes": 200},
         {"seconds": ("<=", 300)},
     ),
     "lorenz_polynomial": (
@@ -112,7 +118,7 @@ def curve(case: str, seed: int, seconds: float) -> dict[str, list[tuple[float, f
     simulator, arguments, _ = CASES[case]
     data = simulator(rng=np.random.default_rng(seed))
     part = data.select(range(100)) if data.n_trials > 100 else data
-    paper = f"paper-{case.split('_')[0]}"
+    paper = next(name for name in PROTOCOLS if case.startswith(name.removeprefix("paper-")))
 
     def judge(encoder: torch.nn.Module) -> float:
         with torch.inference_mode():
@@ -124,8 +130,7 @@ def curve(case: str, seed: int, seconds: float) -> dict[str, list[tuple[float, f
     often = {"protocol": paper, "max_iter": 2000}
     for name, changed in (("ours", {}), ("paper protocol, our kernel", often)):
         model = DCL(**arguments, **changed, random_state=seed)
-        start = model._start(model._series(data, reset=True)).encoder
-        points = [(0.0, judge(start))]
+        points = [(0.0, judge(begun(model, data).encoder))]
         judging = 0.0
 
         def watch(run: Any, record: dict[str, float], points: Any = points) -> bool:
@@ -145,7 +150,7 @@ def plain_curve(
     data: TimeSeries, arguments: dict[str, Any], protocol: str, judge: Any, seconds: float
 ) -> list[tuple[float, float]]:
     model = DCL(**arguments, protocol=protocol, random_state=0)
-    run = model._start(model._series(data, reset=True))
+    run = begun(model, data)
     y = torch.from_numpy(data.observations)
     s = run.settings
     adam = torch.optim.Adam(
@@ -169,7 +174,7 @@ def measure_curves(
     """Each way to train for so many seconds, or to the case's target; draws docs/curves.png."""
     found = {}
     for case in cases:
-        _, limit = CASES[case][2]["seconds"]
+        _, limit = CASES[case][2].get("seconds", ("<=", seconds))
         found[case] = curve(case, seed, min(seconds, limit))
         CURVES.write_text(json.dumps(found) + "\n")
     draw_curves(found)

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
-from dynacl import DCL, TimeSeries
+from dynacl import DCL, TimeSeries, assembly
 from dynacl.memory import kept_memory
+from dynacl.run import Run
+from dynacl.sampling import Rows
 from dynacl.sampling import rows as training_rows
 from dynacl.settings import PROTOCOLS
 from dynacl.training import training_step
@@ -44,7 +47,7 @@ def timed(function: Callable[[], Any], times: int, into: list[float]) -> None:
 
 
 def medians(functions: dict[str, tuple[Callable[[], Any], int]]) -> dict[str, float]:
-    """Seconds a call, alternating between the functions, each called its own number of times."""
+    """Seconds per call, alternating between the functions, each called its own number of times."""
     times: dict[str, list[float]] = {name: [] for name in functions}
     for i in range(max(n for _, n in functions.values())):
         for name, (function, n) in functions.items():
@@ -53,30 +56,33 @@ def medians(functions: dict[str, tuple[Callable[[], Any], int]]) -> dict[str, fl
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def prepared(protocol: str, rows: int = 1_000_000, **changed: Any) -> tuple[Any, ...]:
-    """A run that has taken one step on random data of the paper's size, and its tensors."""
+def begun(model: DCL, series: TimeSeries) -> Run:
+    """The run of `model.fit(series)` before its first step."""
+    seed = int(check_random_state(model.random_state).randint(2**31))
+    return assembly.begin(assembly.Request.of(model.get_params(deep=False)), series, seed)
+
+
+def prepared(protocol: str, rows: int = 1_000_000, **changed: Any) -> tuple[Run, Rows]:
+    """A run that can take steps on random data of the paper's size, and what it sees of them."""
     rng = np.random.default_rng(1000)
     series = TimeSeries.of(rng.standard_normal((rows, D), dtype=np.float32), trial_length=1000)
     settings = {"protocol": protocol, "max_iter": 1, "random_state": 0} | changed
-    model = DCL(d, "switching", K, **settings).fit(series)
-    model.encoder_.train()
-    model.dynamics_.train()
-    return model.run_, training_rows(series, model.settings_)
+    run = begun(DCL(d, "switching", K, **settings), series)
+    return run, training_rows(series, run)
 
 
 def measure(rows: int = 1_000_000) -> list[dict[str, Any]]:
     run, data = prepared("paper-slds", rows)
     batch, batch_data = prepared("default", rows)
     parameters = [*run.encoder.parameters(), *run.dynamics.parameters()]
-    adam = torch.optim.Adam(parameters, lr=PROTOCOLS["paper-slds"].learning_rate)
-    cpu = torch.device("cpu")
+    adam = torch.optim.Adam(parameters, lr=PROTOCOLS["paper-slds"].settings.learning_rate)
     times: dict[str, list[float]] = {"ours, paper's setting": [], "ours, default": [],
                                      "plain eager": []}  # fmt: skip
     for _ in range(3):
         with kept_memory():  # as in `train`; the plain step has the memory that PyTorch has
-            training_step(run, data, cpu)
-            timed(lambda: training_step(run, data, cpu), 4, times["ours, paper's setting"])
-            timed(lambda: training_step(batch, batch_data, cpu), 30, times["ours, default"])
+            training_step(run, data)
+            timed(lambda: training_step(run, data), 4, times["ours, paper's setting"])
+            timed(lambda: training_step(batch, batch_data), 30, times["ours, default"])
         timed(lambda: plain_step(run.encoder, run.dynamics, adam, data.y), 2, times["plain eager"])
     found = {name: statistics.median(values) for name, values in times.items()}
     plain = found["plain eager"]

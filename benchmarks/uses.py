@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 import numpy as np
-import torch
 
 from benchmarks.step import medians, prepared
 from dynacl import DCL, TimeSeries, evaluate, simulate
@@ -58,11 +57,10 @@ def transform(rows: int = 1_000_000) -> dict[str, Any]:
 def density() -> dict[str, Any]:
     plain, rows = prepared("default", 100_000)
     corrected, _ = prepared("default", 100_000, density_correction="euclidean")
-    cpu = torch.device("cpu")
     found = medians(
         {
-            "plain": (lambda: training_step(plain, rows, cpu), 100),
-            "corrected": (lambda: training_step(corrected, rows, cpu), 100),
+            "plain": (lambda: training_step(plain, rows), 100),
+            "corrected": (lambda: training_step(corrected, rows), 100),
         }
     )
     ratio = found["corrected"] / found["plain"]

@@ -60,7 +60,7 @@ def w(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     for name, file, change in (
         ("torn", "model.safetensors", lambda b: b[:100]),
         ("garbled", "config.json", lambda b: b[:100]),
-        ("future", "config.json", lambda b: b.replace(b'"format": 2', b'"format": 99')),
+        ("future", "config.json", lambda b: b.replace(b'"format": 3', b'"format": 99')),
         ("alien", "config.json", lambda b: b.replace(b'"n_modes"', b'"n_moods"')),
         ("other", "config.json", lambda b: b.replace(b'"n_components": 2', b'"n_components": 3')),
     ):
@@ -114,6 +114,11 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"device": "meta"}, "device: 'meta' cannot be used here"),
     ({"random_state": -1}, "random_state: Seed must be between 0 and 2**32 - 1"),
     ({"random_state": "x"}, "random_state: 'x' cannot be used to seed"),
+    ({"settings": "horizon=2"}, "settings: got 'horizon=2'; wanted a dict of settings"),
+    ({"settings": {"nothing": 1}}, "settings: no setting is called 'nothing'; wanted one of batch"),
+    ({"settings": {"horizon": 0}}, "settings: horizon: got 0; wanted a whole number of at least 1"),
+    ({"settings": {"max_iter": 2}}, "max_iter: given twice, as a parameter and in settings"),
+    ({"bias": True, "dynamics": "mlp"}, "bias: got True, which has no effect here; it needs dyn"),
 ]
 TRUTHLESS = 'dynamics: "truth" needs data that carry their system'
 MODELS: dict[str, Case] = {
@@ -121,7 +126,7 @@ MODELS: dict[str, Case] = {
     "fit NaN": (lambda w: dcl(2).fit(HOLE), "X: holds NaN or infinity"),
     "fit truth": (lambda w: dcl(2, "truth").fit(X), TRUTHLESS),
     "features": (lambda w: w.model.transform(X[:, :4]), "X has 4 features, but DCL is expecting 5"),
-    "modes": (lambda w: w.model.modes(X), "dynamics: Linear has no modes; wanted a switching"),
+    "modes": (lambda w: w.model.modes(X), "dynamics: Linear has no modes; wanted a model"),
     "u unasked": (lambda w: w.model.predict(X, u=U), "u: given, but this model was fitted without"),
     "no u": (lambda w: w.linear.predict(X), "u: missing; this model was fitted with a control"),
     "no u, modes": (lambda w: w.driven.modes(X), "u: missing; this model was fitted with a"),
@@ -152,7 +157,7 @@ MODELS: dict[str, Case] = {
     "evaluate": (lambda w: evaluate(w.model, of(X)), "data: carries no true latents to compare"),
     "evaluate how": (
         lambda w: evaluate(w.model, w.lds, post_hoc="cubic"),
-        "post_hoc: got 'cubic'; wanted one of linear, switching",
+        "post_hoc: got 'cubic'; wanted one of identity, linear, switching",
     ),
     "r2": (lambda w: metrics.r2(X, X[1:]), "latents: got shapes (39, 5) and (40, 5); wanted two"),
     "r2 NaN": (lambda w: metrics.r2(X, HOLE), "latents: hold NaN or infinity"),
@@ -268,7 +273,7 @@ CLI: dict[str, str] = {
     "fit x.npy --trial-length 7 --out new": "trial_length: 7 does not divide the 40 samples",
     "fit x.npy --time-offset 40 --out new": "time_offset=40 needs at least 41",
     "fit x.npy --components 0 --out new": "n_components: got 0; wanted",
-    "fit x.npy --components 1.5 --out new": "--components: invalid int value: '1.5'",
+    "fit x.npy --components 1.5 --out new": "--components: got '1.5'; wanted a whole",
     "fit x.npy --dynamics cubic --out new": "--dynamics: invalid choice: 'cubic'",
     "fit x.npy --dynamics truth --out new": TRUTHLESS,
     "fit x.npy --protocol fast --out new": "--protocol: invalid choice: 'fast'",
@@ -276,7 +281,7 @@ CLI: dict[str, str] = {
     "fit x.npy --batch-size 0 --out new": "batch_size: got 0; wanted",
     "fit x.npy --learning-rate -1 --out new": "learning_rate: got -1.0; wanted a positive number",
     "fit x.npy --n-negatives many --out new": "--n-negatives: got 'many'",
-    "fit x.npy --seed -1 --out new": "--random-state: got -1; wanted a number from 0 to",
+    "fit x.npy --seed -1 --out new": "--seed: got -1; wanted a number from 0 to",
     "fit x.npy --out run": "--out: run is there already; --force overwrites it",
     "fit x.npy --out run --force --components 0": "n_components: got 0; wanted",
     "fit x.npy --out run --force --device tpu": "device: 'tpu' cannot be used here",
@@ -292,8 +297,8 @@ CLI: dict[str, str] = {
     "evaluate future lds.npz": "was saved in format 99",
     f"embed run wide.npy {OUT}": "X has 10 features, but DCL is expecting 5",
     f"embed driven x.npy {OUT}": "embed: error: u: missing; this model was fitted with a control",
-    "embed run x.npy --out z.txt": "--out: cannot write .txt; wanted .npz or .npy or .csv",
-    "embed run x.npy --out z": "--out: cannot write a file without suffix; wanted .npz",
+    "embed run x.npy --out z.txt": "--out: cannot write .txt; wanted .npy or .npz or .csv",
+    "embed run x.npy --out z": "--out: cannot write a file without suffix; wanted .npy",
     "embed run x.npy --out x.npy": "--out: x.npy is there already; --force overwrites it",
     "embed run x.npy --out notes.txt/z.npz": "notes.txt",
     "forecast run x.npy --steps 0": "steps: got 0; wanted a whole number of at least 1",

@@ -16,12 +16,14 @@ import torch
 
 from command_line import dynacl, quick_fit, refusal
 from dynacl import DCL, TimeSeries
-from dynacl.cli import main
+from dynacl.cli import main, parser
 from dynacl.cli.files import RUN_FILES
 from dynacl.cli.fit import keep
 from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP
-from dynacl.encoders import Asymmetric, OnSphere
-from dynacl.objective import Dot, Euclidean
+from dynacl.encoders import Asymmetric, Projected
+from dynacl.objective import Flat, Sphere
+from dynacl.parameters import PARAMETERS
+from dynacl.settings import KINDS, Settings
 
 FITS = {
     "polynomial": (
@@ -45,7 +47,7 @@ FITS = {
     "time-offset": (("--time-offset", 3), lambda m: m.settings_.time_offset == 3),
     "dot": (
         ("--similarity", "dot"),
-        lambda m: isinstance(m.run_.similarity, Dot) and isinstance(m.encoder_, OnSphere),
+        lambda m: isinstance(m.similarity_, Sphere) and isinstance(m.encoder_, Projected),
     ),
     "asymmetric": (("--asymmetric",), lambda m: isinstance(m.encoder_, Asymmetric)),
     "density": (
@@ -55,6 +57,12 @@ FITS = {
     "density on the sphere": (
         ("--density-correction", "vmf", "--similarity", "dot"),
         lambda m: m.settings_.density_correction == "vmf",
+    ),
+    "settings": (
+        ("--set", "horizon=2", "--set", "mixed=on", "--set", "refit_after=none", "--set",
+         "time_lags=0,1"),
+        lambda m: (m.settings_.horizon, m.settings_.mixed, m.settings_.refit_after,
+                   m.settings_.time_lags) == (2, True, None, (0, 1)),
     ),
     "all at once": (
         ("--dynamics", "gated", "--time-lags", "0,2", "--time-offset", 2, "--similarity", "dot",
@@ -71,7 +79,7 @@ def test_flag_of_a_variant_reaches_the_model_and_its_file(world, name):
     assert is_there(model)
     assert np.isfinite(model.score(TimeSeries.read(world / "slds.npz")))
     plain = DCL.load(world / "driven", device="cpu")
-    assert isinstance(plain.run_.similarity, Euclidean)
+    assert isinstance(plain.similarity_, Flat)
     assert not is_there(plain)
 
 
@@ -121,10 +129,11 @@ def test_existing_run_is_never_overwritten_without_force(recovered, tmp_path, ca
 
 BAD = {
     "vmf without a sphere": (
-        ("--density-correction", "vmf"), 'wanted similarity="dot"'),
+        ("--density-correction", "vmf"),
+        'density_correction: "vmf" does not fit similarity="euclidean"; wanted '),
     "euclidean density on the sphere": (
         ("--similarity", "dot", "--density-correction", "euclidean"),
-        'wanted "vmf"'),
+        'density_correction: "euclidean" does not fit similarity="dot"; wanted "vmf"'),
     "asymmetric recurrent": (
         ("--asymmetric", "--dynamics", "recurrent"), "asymmetric:"),
     "a lag twice": (("--time-lags", "0,0"), "time_lags: got (0, 0)"),
@@ -139,6 +148,12 @@ BAD = {
         ("--density-correction", "euclidean", "--bandwidth", "0"),
         "bandwidth: got 0.0"),
     "offset 0": (("--time-offset", "0"), "time_offset: got 0"),
+    "setting out of range": (
+        ("--set", "horizon=0"), "horizon: got 0; wanted a whole number of at least 1"),
+    "option and setting": (
+        ("--set", "max_iter=6"), "--set max_iter: given twice; --max-iter is the same setting"),
+    "option at its default and setting": (
+        ("--time-offset", "1", "--set", "time_offset=2"), "--set time_offset: given twice"),
 }  # fmt: skip
 
 
@@ -151,18 +166,48 @@ def test_bad_value_ends_with_one_sentence_and_code_2(world, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "flags",
-    [("--time-lags", "now"), ("--similarity", "cosine"), ("--density-correction", "gauss"),
-     ("--dynamics", "rnn"), ("--degree", "two"), ("--lipschitz", "tight")],
-    ids=lambda flags: flags[0],
-)  # fmt: skip
-def test_value_of_the_wrong_kind_exits_with_code_2_and_names_its_flag(world, flags, capsys):
+    ("flag", "value", "said"),
+    [
+        ("--time-lags", "now", "got 'now'; wanted distinct whole numbers of steps back"),
+        ("--similarity", "cosine", "invalid choice: 'cosine'"),
+        ("--density-correction", "gauss", "invalid choice: 'gauss'"),
+        ("--dynamics", "rnn", "invalid choice: 'rnn'"),
+        ("--degree", "two", "got 'two'; wanted a whole number of at least 1"),
+        ("--lipschitz", "tight", "got 'tight'; wanted a positive number"),
+        ("--set", "horizon=x", "horizon: got 'x'; wanted a whole number of at least 1"),
+        ("--set", "mixed=perhaps", "mixed: got 'perhaps'; wanted on or off"),
+        ("--set", "optimizer=sgd", "optimizer: got 'sgd'; wanted one of soap, adam"),
+        ("--set", "nothing=1", "got 'nothing=1'; wanted NAME=VALUE with NAME one of batch_size, "),
+        ("--set", "horizon", "got 'horizon'; wanted NAME=VALUE"),
+    ],
+    ids=lambda value: value if str(value).startswith("--") else "",
+)
+def test_value_of_the_wrong_kind_exits_with_code_2_and_names_its_flag(
+    world, flag, value, said, capsys
+):
     with pytest.raises(SystemExit) as ended:
-        main(["fit", str(world / "slds.npz"), "--out", str(world / "refused"), *flags])
+        main(["fit", str(world / "slds.npz"), "--out", str(world / "refused"), flag, value])
     assert ended.value.code == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith(f"dynacl fit: error: argument {flags[0]}: ")
-    assert flags[1] in last
+    assert last.startswith(f"dynacl fit: error: argument {flag}: {said}")
+    assert not (world / "refused").exists()
+
+
+def test_every_parameter_is_an_option_under_all_its_names_unless_hidden():
+    commands = next(a for a in parser()._actions if a.dest == "name").choices
+    dest = {flag: a.dest for a in commands["fit"]._actions for flag in a.option_strings}
+    for p in PARAMETERS.values():
+        for flag in (p.option, *p.flags):
+            there = not p.hidden or p.name == "device"  # which all commands have
+            assert dest.get(flag) == (p.name if there else None)
+
+
+def test_every_setting_can_be_typed():
+    for name, kind in KINDS.items():
+        value = getattr(Settings(), name)
+        text = kind.word if value is None else kind.said(value)
+        typed = parser().parse_args(["fit", "x.npz", "--out", "y", "--set", f"{name}={text}"])
+        assert typed.settings == [(name, value)]
 
 
 def test_checkpoints_on_the_way_hold_unit_scale_and_change_nothing(world, monkeypatch):
@@ -203,10 +248,11 @@ def test_interrupted_fit_resumes_to_the_same_model(tmp_path):
     dynacl("simulate", "lds", "--trials", 20, "--steps", 50, "--layers", 2, "--observed", 6,
            "--out", data)  # fmt: skip
     fit = ["fit", data, "--max-iter", 100, "--batch-size", 128]
+    chosen = ["--set", "horizon=2", "--set", "time_offset=2", "--set", "n_negatives=batch"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    dynacl(*fit, "--out", whole)
+    dynacl(*fit, *chosen, "--out", whole)
     stopped = subprocess.run(
-        [sys.executable, "-c", CTRL_C, *map(str, fit), "--out", str(broken)],
+        [sys.executable, "-c", CTRL_C, *map(str, fit), *chosen, "--out", str(broken)],
         env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
         capture_output=True,
         text=True,
@@ -215,10 +261,13 @@ def test_interrupted_fit_resumes_to_the_same_model(tmp_path):
     assert stopped.returncode == 130, stopped.stderr
     assert "stopped at step 41 of 100" in stopped.stderr
     assert "--resume" in stopped.stderr
-    models = [p / "model.safetensors" for p in (whole, broken)]
-    assert models[0].read_bytes() != models[1].read_bytes()
-    dynacl(*fit, "--out", broken, "--resume")
-    assert models[0].read_bytes() == models[1].read_bytes()
+    expected = (whole / "model.safetensors").read_bytes()
+    assert (broken / "model.safetensors").read_bytes() != expected
+    for name, again in {"same": [*fit[2:], *chosen], "fewer": fit[2:], "none": []}.items():
+        shutil.copytree(broken, tmp_path / name)
+        dynacl("fit", data, *again, "--out", tmp_path / name, "--resume")
+        assert (tmp_path / name / "model.safetensors").read_bytes() == expected
+        assert DCL.load(tmp_path / name).settings_.horizon == 2
 
 
 @pytest.fixture(scope="module")
@@ -226,8 +275,9 @@ def stopped(world):
     """A run that was stopped at step 2 of 4, none of its settings a default."""
     series = TimeSeries.read(world / "lds.npz")
     model = DCL(
-        2, "gated", 2, degree=3, time_lags=(0, 1), similarity="dot", protocol="paper-lds",
-        batch_size=16, n_negatives=20, max_iter=4, time_offset=2, random_state=1, device="cpu",
+        2, "polynomial", 2, degree=3, time_lags=(0, 1), similarity="dot", protocol="paper-lds",
+        batch_size=16, n_negatives=20, max_iter=4, time_offset=2, settings={"horizon": 2},
+        random_state=1, device="cpu",
     ).fit(series, callback=lambda run, _: run.step == 2)  # fmt: skip
     keep(model, world / "stopped", {})
     return world
@@ -241,12 +291,14 @@ def resume(folder, *flags):
 @pytest.mark.parametrize(
     ("flag", "value", "has"),
     [
-        ("--dynamics", "linear", "gated"), ("--components", "3", "2"), ("--modes", "5", "2"),
+        ("--dynamics", "linear", "polynomial"), ("--components", "3", "2"), ("--modes", "5", "2"),
         ("--degree", "2", "3"), ("--time-lags", "0", r"\(0, 1\)"), ("--time-offset", "1", "2"),
         ("--similarity", "euclidean", "dot"), ("--protocol", "default", "paper-lds"),
         ("--seed", "0", "1"), ("--n-negatives", "batch", "20"), ("--max-iter", "5", "4"),
         ("--standardize", "on", "False"), ("--learning-rate", "0.03", "0.0003"),
         ("--bandwidth", "1", "None"), ("--bias", None, "False"), ("--asymmetric", None, "False"),
+        ("--set", "horizon=3", "2"), ("--set", "duration=2", "1.0"), ("--set", "max_iter=5", "4"),
+        ("--set", "n_negatives=batch", "20"), ("--set", "time_offset=1", "2"),
     ],
     ids=lambda value: value if str(value).startswith("--") else "",
 )  # fmt: skip
@@ -256,7 +308,8 @@ def test_resume_refuses_an_option_that_the_run_does_not_have(stopped, flag, valu
     capsys.readouterr()
     assert resume(stopped, flag, *([] if value is None else [value])) == 2
     said = capsys.readouterr().err
-    names = {"--components": "n-components", "--modes": "n-modes", "--seed": "random-state"}
+    names = {"--components": "n-components", "--modes": "n-modes", "--seed": "random-state",
+             "--set": f"set {str(value).split('=')[0]}"}  # fmt: skip
     named = names.get(flag, flag.removeprefix("--"))
     assert re.search(rf"--{named}: got .*, but the run in .* has {has}; --resume keeps", said)
     assert (stopped / "stopped" / "checkpoint").read_bytes() == before
@@ -276,9 +329,10 @@ def test_resume_takes_the_options_that_the_run_has(stopped, tmp_path):
     shutil.copytree(stopped / "stopped", tmp_path / "stopped")
     shutil.copy(stopped / "lds.npz", tmp_path)
     assert resume(
-        tmp_path, "--dynamics", "gated", "--components", "2", "--modes", "2", "--degree", "3",
+        tmp_path, "--dynamics", "polynomial", "--components", "2", "--modes", "2", "--degree", "3",
         "--time-lags", "0,1", "--similarity", "dot", "--protocol", "paper-lds", "--seed", "1",
         "--batch-size", "16", "--n-negatives", "20", "--max-iter", "4", "--time-offset", "2",
-        "--standardize", "off", "--learning-rate", "3e-4",
+        "--standardize", "off", "--learning-rate", "3e-4", "--set", "horizon=2",
+        "--set", "mixed=off",
     ) == 0  # fmt: skip
     assert DCL.load(tmp_path / "stopped").n_iter_ == 4

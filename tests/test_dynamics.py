@@ -1,26 +1,15 @@
-"""Dynamics: one signature, the paper's equations, and an oracle that is not told the modes."""
+"""Dynamics: what holds of every model that has a name, and the equations of the simplest."""
 
-import numpy as np
 import pytest
 import torch
 
-from dynacl import simulate
-from dynacl.dynamics import Identity, Linear, SwitchingLinear, Truth
-from dynacl.dynamics.post_hoc import best_modes
-
-
-def bank(*matrices):
-    model = SwitchingLinear(2, len(matrices))
-    model.matrices.data = torch.tensor(matrices, dtype=torch.float32)
-    return model
-
-
-TURN, STRETCH = [[0.0, -1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]
+from dynacl.dynamics import BY_NAME, Identity, Linear, SwitchingLinear, fit_post_hoc
+from dynacl.parameters import PARAMETERS
 
 
 def test_identity_and_linear_follow_their_equations():
     x, u = torch.randn(5, 2), torch.randn(5, 3)
-    assert torch.equal(Identity()(x), x)
+    assert torch.equal(Identity(2)(x), x)
     model = Linear(2, bias=True, n_controls=3)
     torch.nn.init.normal_(model.matrix)
     torch.nn.init.normal_(model.bias)
@@ -29,131 +18,133 @@ def test_identity_and_linear_follow_their_equations():
     torch.testing.assert_close(model(x, None, u), expected)
 
 
-def test_inference_takes_the_mode_of_least_error_without_noise():
-    model = bank(TURN, STRETCH).eval()
-    x = torch.randn(50, 2)
-    k = torch.randint(2, (50,))
-    following = torch.stack([model.matrices[i] @ v for i, v in zip(k, x, strict=True)])
-    noisy = following + 0.01 * torch.randn(50, 2)
-    assert torch.equal(model.modes(x, noisy), k)
-    torch.testing.assert_close(model(x, noisy), following)
-    assert torch.equal(model(x, noisy), model(x, noisy))
-
-
-def test_training_weights_are_the_papers_gumbel_softmax():
-    model = bank(TURN, STRETCH).train()
-    x, following = torch.randn(6, 2), torch.randn(6, 2)
-    model.generator = torch.Generator().manual_seed(3)
-    mine = model(x, following)
-    gumbel = -torch.log(-torch.log(torch.rand(6, 2, generator=torch.Generator().manual_seed(3))))
-    for i in range(6):
-        predictions = [W @ x[i] for W in model.matrices]
-        errors = torch.stack([(p - following[i]).square().sum() for p in predictions])
-        z = torch.softmax(1 / errors + gumbel[i], dim=0)
-        torch.testing.assert_close(mine[i], z[0] * predictions[0] + z[1] * predictions[1])
-
-
-def test_mean_logits_are_d_times_sharper_than_the_text():
-    x, following = torch.randn(6, 2), torch.randn(6, 2)
-    model = bank(TURN, STRETCH).train()
-    model.logits, model.generator = "mean", torch.Generator().manual_seed(3)
-    errors = (model.bank(x) - following[:, None]).square().sum(-1)
-    gumbel = -torch.log(-torch.log(torch.rand(6, 2, generator=torch.Generator().manual_seed(3))))
-    z = torch.softmax(2 / errors + gumbel, dim=-1)
-    torch.testing.assert_close(model(x, following), (z[:, :, None] * model.bank(x)).sum(1))
-
-
-def test_relative_logits_do_not_depend_on_the_embedding_scale():
-    outputs = []
-    for scale in (1e-2, 1.0, 1e3):
-        model = bank(TURN, STRETCH).train()
-        model.logits = "relative"
-        model.generator = torch.Generator().manual_seed(0)
-        x = torch.randn(8, 2, generator=torch.Generator().manual_seed(1))
-        following = torch.randn(8, 2, generator=torch.Generator().manual_seed(2))
-        outputs.append(model(scale * x, scale * following) / scale)
-    torch.testing.assert_close(outputs[0], outputs[1], rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(outputs[1], outputs[2], rtol=1e-3, atol=1e-4)
-
-
-def test_advance_uses_the_given_modes_and_the_mean_where_none_is_known():
-    model = bank(TURN, STRETCH)
-    x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-    expected = torch.tensor([[0.0, 1.0], [2.0, 0.0], [1.0, 0.5]])
-    torch.testing.assert_close(model.advance(x, torch.tensor([0, 1, -1])), expected)
-
-
-@pytest.mark.parametrize("name", ["lds", "slds", "lorenz"])
-def test_oracle_moves_true_latents_to_within_the_noise(name):
-    noise = 1e-3
-    data = simulate.preset(name, rng=np.random.default_rng(0), noise=noise, trials=5, steps=200)
-    x = torch.from_numpy(data.truth.latents)
-    t = torch.from_numpy(data.steps())
-    for mode in (True, False):  # the oracle chooses hard in training too
-        oracle = Truth(data.truth.system).train(mode)
-        residual = (oracle(x[t], x[t + 1]) - x[t + 1]).detach()
-        assert residual.std().item() == pytest.approx(noise, rel=0.1)
-
-
-def test_oracle_is_frozen_but_for_the_scale_that_lorenz_needs():
-    rng = np.random.default_rng(0)
-    slds = simulate.slds(rng=rng, trials=2, steps=10)
-    lorenz = simulate.lorenz(rng=rng, steps=10)
-    assert not any(p.requires_grad for p in Truth(slds.truth.system).parameters())
-    free = [n for n, p in Truth(lorenz.truth.system).named_parameters() if p.requires_grad]
-    assert free == ["log_scale"]
-
-
-def test_lorenz_oracle_commutes_with_its_scale():
-    oracle = Truth(simulate.lorenz(rng=np.random.default_rng(0), steps=10).truth.system)
-    x = torch.randn(4, 3)
-    plain = oracle(x)
-    oracle.log_scale.data += np.log(7.0)
-    torch.testing.assert_close(oracle(7 * x) / 7, plain)
-
-
-def test_mode_is_needed_to_advance_a_switching_model():
-    with pytest.raises(ValueError, match="advance"):
-        bank(TURN, STRETCH)(torch.randn(2, 2))
-
-
 def test_control_must_be_given_where_it_was_built_in():
     with pytest.raises(ValueError, match="u is missing"):
         Linear(2, n_controls=1)(torch.randn(2, 2))
 
 
-@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e3])
-@pytest.mark.parametrize(("bias", "controls"), [(False, 0), (True, 2)])
-def test_modes_by_one_product_are_those_of_least_error(scale, bias, controls):
+@pytest.mark.parametrize("n_controls", [0, 1])
+@pytest.mark.parametrize("name", BY_NAME)
+def test_what_a_model_says_of_itself_is_what_it_does(name, n_controls, build):
+    f = build(name, 2, n_controls).eval()
     generator = torch.Generator().manual_seed(0)
-    model = SwitchingLinear(3, 40, bias, controls, spread=0.01, generator=generator).double()
-    for parameter in (model.bias, model.control):
-        if parameter is not None:
-            parameter.data.normal_(generator=generator)
-    x = scale * torch.randn(2000, 3, generator=generator).double()
-    u = torch.randn(2000, controls, generator=generator).double() if controls else None
-    true = torch.randint(40, (2000,), generator=generator)
-    x_next = (model.advance(x, true, u) + torch.randn(2000, 3, generator=generator)).detach()
-    with torch.no_grad():
-        errors = (model.bank(x, u) - x_next[:, None]).square().sum(-1)
-        found = best_modes(model, x, x_next, u)
-    chosen = errors.gather(1, found[:, None])[:, 0]
-    torch.testing.assert_close(chosen, errors.amin(1), rtol=1e-6, atol=1e-9)
+    x = torch.randn((7, f.context + 1, 2) if f.context else (7, 2), generator=generator)
+    x_next = torch.randn(7, 2, generator=generator)
+    u = torch.randn(7, n_controls, generator=generator) if n_controls else None
+    assert f.step(x, u).shape == f(x, x_next, u).shape == (7, 2)
+    assert f.takes_control == (n_controls > 0 and name != "identity")
+    assert (f.input_map is not None) == f.takes_control
+    assert set(f.options) <= {p.name for p in PARAMETERS.values() if p.group == "dynamics"}
+    if f.n_modes:
+        assert f.n_modes == PARAMETERS["n_modes"].default
+        assert f.bank(x, u).shape == (7, f.n_modes, 2)
+        assert f.modes(x, x_next, u).shape == (7,)
+    else:
+        with pytest.raises(TypeError, match="has no modes"):
+            f.bank(x, u)
+    if f.reads_modes:
+        torch.testing.assert_close(f.mode_weights(x).sum(-1), torch.ones(7))
+    else:
+        with pytest.raises(TypeError, match="does not read modes"):
+            f.mode_weights(x)
+    maps = f.linear_maps()
+    if maps is not None:
+        assert maps.shape == (max(1, f.n_modes), 2, 2)
 
 
-@pytest.mark.parametrize("n_controls", [0, 2])
-@pytest.mark.parametrize("bias", [False, True])
-def test_several_steps_in_one_mode_are_single_steps_one_after_the_other(bias, n_controls):
-    generator = torch.Generator().manual_seed(0)
-    model = SwitchingLinear(3, 4, bias, n_controls, spread=0.3, generator=generator).double().eval()
-    for parameter in model.parameters():
-        parameter.data.add_(0.2 * torch.randn(parameter.shape, generator=generator))
-    x = torch.randn(50, 3, generator=generator).double()
-    k = torch.randint(4, (50,), generator=generator)
-    controls = [torch.randn(50, 2, generator=generator).double() if n_controls else None
-                for _ in range(5)]  # fmt: skip
-    state = x
-    for u in controls:
-        state = model.advance(state, k, u)
-    # The mode whose end is nearest to where mode k ends is k itself.
-    torch.testing.assert_close(model.rollout(x, state, controls), state)
+@pytest.mark.parametrize("name", ["linear", "switching", "tiles", "truth"])
+def test_linear_maps_are_the_slope_of_each_mode(name, build):
+    f = build(name, 3).double()
+    for parameter in f.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    x, aside = torch.randn(2, 6, 3).double()
+    moved = f.bank if f.n_modes else lambda x: f.step(x)[:, None]
+    slope = moved(x + aside) - moved(x)
+    torch.testing.assert_close(slope, torch.einsum("kij,nj->nki", f.linear_maps(), aside))
+
+
+def test_linear_maps_of_a_gated_model_are_the_slope_of_each_mode(build):
+    f = build("gated", 3).double()
+    f.observe(torch.randn(50, 3).double() * torch.tensor([3.0, 1.0, 0.2]))
+    f.matrices.data.normal_()
+    x, aside = torch.randn(2, 6, 3).double()
+    slope = f.bank(x + aside) - f.bank(x)
+    torch.testing.assert_close(slope, torch.einsum("kij,nj->nki", f.linear_maps(), aside))
+
+
+# -- fitted to latents that are there already ------------------------------------------------------
+
+
+def pairs(context, scale, n_controls, n=150):
+    """Pairs of two linear modes with a curve, a drive and some noise."""
+    generator = torch.Generator().manual_seed(1)
+    x = scale * torch.randn((n, context + 1, 2) if context else (n, 2), generator=generator)
+    now = x[:, -1] if context else x
+    maps = torch.eye(2) + 0.3 * torch.randn(2, 2, 2, generator=generator)
+    k = torch.randint(2, (n,), generator=generator)
+    x_next = torch.einsum("nij,nj->ni", maps[k], now) + 0.2 * scale * torch.sin(now / scale)
+    x_next += 0.05 * scale * torch.randn(n, 2, generator=generator)
+    u = torch.randn(n, n_controls, generator=generator) if n_controls else None
+    if u is not None:
+        x_next += 0.3 * scale * u @ torch.randn(n_controls, 2, generator=generator)
+    return x, x_next, u
+
+
+@torch.no_grad()
+def one_step_error(f, x, x_next, u):
+    return float((f.eval()(x, x_next, u) - x_next).square().mean())
+
+
+@pytest.mark.parametrize("scale", [1.0, 50.0])
+@pytest.mark.parametrize("n_controls", [0, 1])
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_fit_to_latents_lowers_the_one_step_error_on_them(name, n_controls, scale, build):
+    f = build(name, 2, n_controls)
+    x, x_next, u = pairs(f.context, scale, n_controls)
+    learned = [p for p in f.parameters() if p.requires_grad]
+    before = one_step_error(f, x, x_next, u)
+    f.train().refit(x, x_next, u, generator=torch.Generator().manual_seed(0))
+    after = one_step_error(f, x, x_next, u)
+    assert after < before if learned else after == before
+
+
+@pytest.mark.parametrize("name", ["linear", "switching", "tiles", "polynomial"])
+def test_a_fit_to_latents_does_not_depend_on_where_it_starts(name, build):
+    x, x_next, _ = pairs(0, 1.0, 0)
+    found = []
+    for shake in (0.0, 3.0):
+        f = build(name, 2)
+        for parameter in f.parameters():
+            parameter.data.add_(shake * torch.randn_like(parameter))
+        f.refit(x, x_next, generator=torch.Generator().manual_seed(0))
+        found.append(f.state_dict())
+    for key, value in found[0].items():
+        torch.testing.assert_close(value, found[1][key])
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_latents_that_ran_off_change_nothing(name, build):
+    f = build(name, 2)
+    before = {k: v.clone() for k, v in f.state_dict().items()}
+    x, x_next, _ = pairs(f.context, 1.0, 0)
+    x_next[3] = torch.inf
+    assert fit_post_hoc(f, x, x_next) is f
+    for key, value in f.state_dict().items():
+        assert torch.equal(value, before[key])
+
+
+def test_a_control_that_the_model_does_not_take_is_left_aside(build):
+    x, x_next, u = pairs(0, 1.0, 1)
+    for name in ("linear", "switching", "polynomial"):
+        with_u, without = (
+            fit_post_hoc(build(name, 2), x, x_next, drive,
+                         generator=torch.Generator().manual_seed(0)).state_dict()
+            for drive in (u, None)
+        )  # fmt: skip
+        for key, value in with_u.items():
+            assert torch.equal(value, without[key])
+
+
+def test_mode_is_needed_to_go_on_in_a_switching_model():
+    with pytest.raises(ValueError, match="step"):
+        SwitchingLinear(2, 2)(torch.randn(2, 2))

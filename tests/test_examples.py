@@ -67,12 +67,12 @@ def test_custom_similarity_is_what_is_trained_and_scored_with(series, built_in):
 
     model = parts.fit(series, similarity=Counted())
     n, d = model.settings_.batch_size, 2
-    assert calls.count(((n, d), (n, d))) == model.n_iter_  # positives, once a step
+    assert calls.count(((n, d), (n, d))) == model.n_iter_  # positives, once per step
     assert any(len(q) == 3 for q, _ in calls)  # and against negatives: (rows, 1, d) with (M, d)
     calls.clear()
     ours = model.score(series)
     assert calls
-    model.run_.similarity = built_in.run_.similarity
+    model.run_.geometry = built_in.run_.geometry
     assert ours != model.score(series)  # deterministic: equal if the similarity were ignored
     assert evaluate(model, series)["r2"] > 0.95
     # −‖·‖₁ is another objective than −‖·‖²: the embedding must come out otherwise.

@@ -25,7 +25,7 @@ def test_catalogue_needs_neither_torch_nor_matplotlib():
     code = (
         "import sys, types; package = types.ModuleType('dynacl');"
         f"package.__path__ = [{str(fitting.ROOT)!r}]; sys.modules['dynacl'] = package;"
-        "import dynacl.experiments.catalogue, dynacl.experiments.command;"
+        "import dynacl.experiments.catalogue, dynacl.cli.reproduce;"
         "assert not {'torch', 'matplotlib', 'scipy', 'sklearn'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

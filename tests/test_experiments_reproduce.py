@@ -182,13 +182,13 @@ def test_bad_input_is_one_clear_sentence(arguments, said, capsys, tmp_path, monk
 
 
 def test_experiment_of_the_documentation_runs(tmp_path, monkeypatch, capsys):
-    from dynacl.simulate import systems
+    from dynacl import simulate
 
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.S)
     system, experiment = (b for b in blocks if "spiral" in b)
-    monkeypatch.setattr(systems, "PRESETS", dict(systems.PRESETS))
-    exec(system, vars(systems) | {"PRESETS": systems.PRESETS})
     names = {}
+    exec(system, names)
+    monkeypatch.setitem(simulate.PRESETS, "spiral", (names["spiral"], {}))
     exec(experiment, names)
     monkeypatch.setitem(EXPERIMENTS, "spiral", names["EXPERIMENT"])
     command = ["reproduce", "spiral", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]

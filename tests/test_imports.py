@@ -13,15 +13,20 @@ import dynacl
 
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
-    {"_lazy", "_version", "data", "memory", "progress", "settings", "whitening"},
-    {"encoders", "dynamics", "objective", "optimizers", "metrics", "decoding"},
-    {"simulate"},
+    {"_lazy", "_version", "data", "memory", "progress", "whitening"},
+    {"decoding", "metrics", "optimizers", "readout", "shapes", "subspace", "values"},
+    {"settings"},
+    {"dynamics", "objective"},
+    {"encoders", "parameters", "simulate"},
+    {"run"},
     {"sampling"},
-    {"banks"},
+    {"refitting"},
     {"training"},
     {"inference", "persistence", "recipe"},
+    {"prediction"},
+    {"assembly"},
     {"estimator"},
-    {"evaluation", "plots"},
+    {"evaluation", "flows", "plots"},
     {"baselines"},
     {"demo", "experiments"},
     {"cli"},
@@ -34,15 +39,9 @@ def layer(room):
 
 
 def imported(path):
-    tree = ast.parse(path.read_text())
-    checking = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and id(node) not in checking:
+    """Rooms that a module imports from: at its top, inside functions, or for type checkers."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
             if node.module == "dynacl":
                 yield from (name.name for name in node.names)
             elif node.module and node.module.startswith("dynacl."):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dynacl import info_nce
-from dynacl.objective import native, reference
+from dynacl.objective import Flat, Sphere, native, reference
 
 
 def brute_force(predicted, following, negatives, temperature=1.0, skip=None):
@@ -51,6 +51,35 @@ def test_total_is_the_sum_of_its_parts():
     assert loss.alignment.item() == pytest.approx(
         (predicted - following).square().sum(1).mean().item()
     )
+
+
+@pytest.mark.parametrize("geometry", [Flat(), Flat(0.3), Sphere(), Sphere(0.2)])
+def test_the_fast_sum_of_a_geometry_is_that_of_its_similarity(geometry):
+    predicted, following, negatives = draw(5, 12, 3)
+    skip = torch.randint(-1, 12, (5, 2))
+    bias = torch.randn(12, dtype=torch.float64)
+    logits = geometry(predicted[:, None], negatives) + bias
+    logits = logits.masked_fill(reference.left_out(skip, 12), -torch.inf)
+    fast = geometry.log_sum(predicted, negatives, bias, skip)
+    torch.testing.assert_close(fast, logits.logsumexp(1), rtol=1e-6, atol=1e-6)
+    positive, rest = geometry(predicted, following), geometry.log_sum(predicted, negatives)
+    expected = (torch.logaddexp(positive, rest) - positive).mean()
+    mine = info_nce(predicted, following, negatives, similarity=geometry).total
+    torch.testing.assert_close(mine, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_temperature_is_that_of_the_plane():
+    x = draw(6, 8, 2)
+    by_number = info_nce(*x, temperature=0.3)
+    assert by_number == info_nce(*x, similarity=Flat(0.3))
+    assert Flat(0.3).temperature.item() == pytest.approx(0.3)
+    assert Sphere(0.3).temperature.item() == pytest.approx(0.3)
+
+
+def test_states_live_on_the_plane_or_on_the_unit_sphere():
+    x = draw(6, 8, 3)[0]
+    assert torch.equal(Flat().project(x), x)
+    torch.testing.assert_close(Sphere().project(x).norm(dim=1), torch.ones(6).double())
 
 
 def test_gradients_are_right():
@@ -112,6 +141,8 @@ for path in ("native", "reference"):
     found[path] = peak() - before
 print(json.dumps(found))
 """
+
+pytestmark = pytest.mark.loss
 
 
 @pytest.fixture(scope="module")

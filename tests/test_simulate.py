@@ -199,7 +199,10 @@ def test_lorenz_residuals_of_the_euler_step_are_white(
 
 # -- presets: the settings of the paper --------------------------------------------------------
 
+
 WALKS = {"trials": 1000, "steps": 1000, "observed": 50, "layers": 4, "d": 3, "noise": 0.01}
+
+
 PAPER: dict[str, dict[str, Any]] = {
     "identity": {**WALKS, "kind": "identity", "angle": 0.0},
     "lds": {**WALKS, "kind": "lds", "angle": 5.0},
@@ -261,52 +264,6 @@ def test_preset_settings_can_be_replaced() -> None:
     np.testing.assert_array_equal(truth(series).system["noise"], 0.2 * np.eye(3))
 
 
-# -- mixing ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("d", [3, 6])
-def test_mixing_layers_are_among_the_best_conditioned(d: int) -> None:
-    system = truth(simulate.identity(rng=rng(), d=d, layers=8, trials=1, steps=2)).system
-    draws = rng(99).uniform(-1, 1, (10_000, d, d))
-    draws /= np.linalg.norm(draws, axis=1, keepdims=True)
-    # The 0.1 % quantile of 10,000 draws is uncertain: 0.3 % of ours is a safe bound for it.
-    assert np.linalg.cond(system["mixing.layers"]).max() < np.quantile(np.linalg.cond(draws), 0.003)
-    np.testing.assert_allclose(np.linalg.norm(system["mixing.layers"], axis=1), 1)
-    np.testing.assert_allclose(np.linalg.norm(system["mixing.output"], axis=0), 1)
-
-
-@pytest.mark.parametrize("layers", [1, 2, 4])
-def test_mixing_has_leaky_relu_between_layers_and_none_after_the_last(layers: int) -> None:
-    series = simulate.identity(rng=rng(), layers=layers, observed=7, trials=20, steps=50)
-    x, system = truth(series).latents.astype(float), truth(series).system
-    wrong = x
-    for i in range(layers):
-        x = x @ system["mixing.layers"][i].T
-        wrong = np.where(x < 0, 0.2 * x, x)  # as if the last layer had one too
-        if i < layers - 1:
-            x = wrong
-    np.testing.assert_allclose(series.observations, x @ system["mixing.output"].T, atol=1e-6)
-    assert np.abs(series.observations - wrong @ system["mixing.output"].T).max() > 0.01
-
-
-def test_mixing_can_be_undone() -> None:
-    series = simulate.lds(rng=rng(), trials=20, steps=50)
-    system = truth(series).system
-    x = series.observations @ np.linalg.pinv(system["mixing.output"]).T
-    for i, weight in enumerate(system["mixing.layers"][::-1]):
-        x = np.linalg.solve(weight, (np.where(x < 0, x / 0.2, x) if i else x).T).T
-    np.testing.assert_allclose(x, truth(series).latents, atol=1e-4)
-
-
-def test_linear_mixing_is_one_matrix_and_none_is_none() -> None:
-    linear = simulate.lds(rng=rng(), mixing="linear", observed=10, trials=5, steps=20)
-    x, G = truth(linear).latents.astype(float), truth(linear).system["mixing.output"]
-    assert "mixing.layers" not in truth(linear).system
-    np.testing.assert_allclose(linear.observations, x @ G.T, atol=1e-6)
-    plain = simulate.lds(rng=rng(), mixing="none", trials=5, steps=20)
-    np.testing.assert_array_equal(plain.observations, truth(plain).latents)
-
-
 def test_observation_noise_is_white_on_top_of_the_mixing() -> None:
     nu = 0.3
     series = simulate.lds(rng=rng(), observation_noise=nu, mixing="none", trials=50, steps=200)
@@ -318,6 +275,7 @@ def test_observation_noise_is_white_on_top_of_the_mixing() -> None:
 
 
 # -- the same again ----------------------------------------------------------------------------
+
 
 SMALL: dict[str, Any] = {"trials": 20, "steps": 30, "observed": 8}
 

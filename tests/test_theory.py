@@ -9,6 +9,8 @@ from dynacl import DCL, metrics, simulate
 from dynacl.data import TimeSeries, Truth
 from dynacl.simulate.systems import rotation
 
+pytestmark = pytest.mark.loss
+
 
 def stationary_pairs(A, Sigma, S, n, rng):
     """Trials of two steps: x ~ N(0, S), x' = A x + ε with the given Σ; both have marginal S."""
@@ -53,7 +55,9 @@ def test_linear_encoder_reaches_the_known_optimum(stationary):
 
     def remember(run, record):
         if run.step > 1500:
-            tail.append((run.encoder.weight.detach().clone(), run.dynamics.matrix.detach().clone()))
+            tail.append(
+                (run.encoder.given.weight.detach().clone(), run.dynamics.matrix.detach().clone())
+            )
 
     model.fit(data, callback=remember)
     gram = torch.stack([L.T @ L for L, _ in tail]).mean(0).double().numpy()

@@ -12,18 +12,22 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
-    from dynacl import metrics, simulate
+    from dynacl import dynamics, metrics, simulate
     from dynacl.data import InputError, TimeSeries
     from dynacl.estimator import DCL
     from dynacl.evaluation import evaluate
+    from dynacl.flows import equations
     from dynacl.objective import info_nce
+    from dynacl.settings import Settings
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "DCL": "estimator",
             "InputError": "data",
+            "Settings": "settings",
             "TimeSeries": "data",
+            "equations": "flows",
             "evaluate": "evaluation",
             "info_nce": "objective",
         },
@@ -32,8 +36,11 @@ else:
 __all__ = [
     "DCL",
     "InputError",
+    "Settings",
     "TimeSeries",
     "__version__",
+    "dynamics",
+    "equations",
     "evaluate",
     "info_nce",
     "metrics",

@@ -33,11 +33,13 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
     rng = np.random.default_rng(seed)
     data = simulate.slds(rng=rng, trials=size["trials"], steps=size["steps"])
     models, found = {}, {}
-    for name, dynamics in (("DCL", "switching"), ("baseline", "identity")):
+    for name, dynamics, post_hoc in (
+        ("DCL", "switching", None),
+        ("baseline", "identity", "switching"),
+    ):
         print(f"Fitting {name}: {dynamics} dynamics, {len(data):,} samples, observations only.")
         model = DCL(6, dynamics, 5, max_iter=size["max_iter"], random_state=seed, verbose=verbose)
         models[name] = model.fit(data)
-        post_hoc = None if dynamics == "switching" else "switching"
         found[name] = evaluate(model, data, post_hoc=post_hoc)
     print(f"\n  {'':<28}  {'DCL':>9}  {'baseline':>9}")
     for key, label in ROWS:
@@ -80,7 +82,7 @@ def _draw(out: Path, data: TimeSeries, models: dict[str, DCL]) -> None:
         "loss": plots.loss(
             {name: model.history_ for name, model in models.items()},
             models["DCL"].run_.cap,
-            settings.one_step * settings.max_iter,
+            settings.several_from,
         ),
     }
     for name, figure in figures.items():

@@ -1,31 +1,47 @@
-"""What a trained run says of data: latents, modes, predictions, roll-outs.
+"""What a trained run says of data: latents, modes, predictions, roll-outs, its score.
 
-Arrays in and out, a bounded number of rows at a time. x is always one row a step of a series that
-was trimmed to the steps with a full window.
+Arrays in and out, a bounded number of rows at a time. x is always one row per step of a series that
+was trimmed to the steps with a full window; `now` has the latents from which the dynamics starts,
+which are x unless references have an encoder of their own.
 """
 
 from __future__ import annotations
 
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch import Tensor
 
 from dynacl import decoding
-from dynacl.banks import keep_dynamics
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.dynamics import Gated, Linear, SwitchingLinear, follow
-from dynacl.encoders import references
-from dynacl.objective import Dot
-from dynacl.training import Run
+from dynacl.dynamics.ahead import rollout
+from dynacl.dynamics.base import Dynamics
+from dynacl.parameters import FORECASTS
+from dynacl.refitting import refit_at_rest
+from dynacl.run import Run
 
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide
+JUDGED = 16_384  # most steps that `score` looks at
+DIVERGED = 10.0  # times the largest distance from 0 in the data, from which a forecast warns
+WRONG = 0.01  # how often `score` takes the model to be wrong altogether
+Project = Callable[[Tensor], Tensor]
+HOLD, MARKOV, READ = FORECASTS
+# Which models can go on in which way.
+GOES_ON: dict[str, Callable[[Dynamics], bool]] = {
+    HOLD: lambda f: f.infers_modes,
+    MARKOV: lambda f: f.infers_modes,
+    READ: lambda f: f.reads_modes,
+}
 
 
 def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Array:
-    """Latents of all steps with a full window, (n, d): h₂, or h₁ of an asymmetric pair."""
-    encoder = references(run.encoder) if of_references else run.encoder
+    """Latents of all steps with a full window, (n, d); of references by their own encoder."""
+    encode = run.encoder.references if of_references else run.encoder
     lags = np.array(run.settings.time_lags)
     t = series.with_past(int(lags.max()))
     size = max(1, min(ROWS // len(lags), NUMBERS // (len(lags) * series.n_features)))
@@ -37,42 +53,45 @@ def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Arr
             else:
                 window = series.observations[t[i : i + size, None] - lags]
             part = torch.from_numpy(window.reshape(len(window), -1))
-            parts.append(encoder(part.to(where(run))).cpu().numpy())
+            parts.append(encode(part.to(run.device)).cpu().numpy())
     x: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if not np.isfinite(x).all():
         raise InputError("X: its embedding is not finite; was the model trained to an end?")
     return x
 
 
+def references(run: Run, series: TimeSeries, x: Array) -> Array:
+    """The latents from which the dynamics starts: x, unless references have their own encoder."""
+    return x if run.encoder.symmetric else latents(run, series, of_references=True)
+
+
+# -- modes -----------------------------------------------------------------------------------------
+
+
 def modes(
-    dynamics: nn.Module,
-    series: TimeSeries,
-    now: Array,
-    x: Array,
-    offset: int,
-    decode: str = "step",
+    f: Dynamics, series: TimeSeries, now: Array, x: Array, offset: int, decode: str = "step"
 ) -> Array:
-    """The mode of each step, −1 at a trial's end.
+    """The mode of each step, −1 at the end of a trial.
 
     decode: from the pair (t, t + Δ) alone ("step"), or the likeliest given all pairs ("sequence"),
-    which holds an error for each pair and mode. A gated model reads its mode off the state at t.
+    which holds an error for each pair and mode. A model that reads its modes does so off the state
+    at t.
     """
-    if not isinstance(dynamics, SwitchingLinear | Gated):
-        raise InputError(
-            f"dynamics: {type(dynamics).__name__} has no modes; wanted a switching or gated model"
-        )
+    if not f.n_modes:
+        raise InputError(f"dynamics: {f.given_name} has no modes; wanted a model that has, such as "
+                         "a switching or gated one")  # fmt: skip
     found = np.full(len(x), -1, dtype=np.int64)
     t = series.steps(offset, allow_short=True)
-    along = decode == "sequence" and isinstance(dynamics, SwitchingLinear)
-    errors = np.empty((len(t), dynamics.n_modes), dtype=np.float32) if along else None
+    along = decode == "sequence" and f.infers_modes
+    errors = np.empty((len(t), f.n_modes), dtype=np.float32) if along else None
     for i in range(0, len(t), ROWS):
         rows = t[i : i + ROWS]
-        u = None if series.control is None else tensor(series.control[rows], dynamics)
-        pair = tensor(now[rows], dynamics), tensor(x[rows + offset], dynamics)
-        if errors is not None and isinstance(dynamics, SwitchingLinear):
-            errors[i : i + ROWS] = dynamics.errors(*pair, u).cpu().numpy()
+        u = None if series.control is None else tensor(series.control[rows], f)
+        pair = tensor(now[rows], f), tensor(x[rows + offset], f)
+        if errors is not None:
+            errors[i : i + ROWS] = f.errors(*pair, u).cpu().numpy()
         else:
-            found[rows] = dynamics.modes(*pair, u).cpu().numpy()
+            found[rows] = f.modes(*pair, u).cpu().numpy()
     if errors is not None and len(t):
         found[t] = decoding.decode(errors, _stretches(t), x.shape[1])
     return found
@@ -84,118 +103,38 @@ def _stretches(t: Array) -> Array:
 
 
 def held_modes(
-    dynamics: nn.Module,
-    series: TimeSeries,
-    now: Array,
-    x: Array,
-    offset: int,
-    decode: str = "step",
+    f: Dynamics, series: TimeSeries, now: Array, x: Array, offset: int, decode: str = "step"
 ) -> Array | None:
     """The mode known at each step: that of the pair that ends there, −1 if none does.
 
-    From that pair alone, or by decoding, which is of the past only at a trial's last step.
+    From that pair alone, or by decoding, which is of the past only at the last step of a trial.
+    None where no mode is hidden.
     """
-    if not isinstance(dynamics, SwitchingLinear):
+    if not f.infers_modes:
         return None
     held = np.full(len(x), -1, dtype=np.int64)
     t = series.steps(offset, allow_short=True)
-    held[t + offset] = modes(dynamics, series, now, x, offset, decode)[t]
+    held[t + offset] = modes(f, series, now, x, offset, decode)[t]
     return held
 
 
-def predict(run: Run, series: TimeSeries, now: Array, x: Array) -> Array:
-    """One step ahead of every row, from that row and what came before it only."""
-    held = held_modes(run.dynamics, series, now, x, run.settings.time_offset)
-    out = np.empty_like(x)
-    with torch.inference_mode():
-        for i in range(0, len(x), ROWS):
-            rows = np.arange(i, min(i + ROWS, len(x)))
-            u = None if series.control is None else tensor(series.control[rows], run.dynamics)
-            chosen = None if held is None else one_hot(held[rows], run.dynamics)
-            out[rows] = advance(run, states(run, series, now, rows), chosen, u).cpu().numpy()
-    return out
-
-
-def rollout(
-    run: Run,
-    series: TimeSeries,
-    x: Array,
-    steps: int,
-    control: Tensor | None,
-    transitions: Array | None = None,
-) -> Array:
-    """From the last row of each trial, (trials, steps, d).
-
-    A switching model holds its last mode; with `transitions` (K, K) its modes drift apart as a
-    Markov chain does, and the prediction is the mean over them.
-    """
-    last = series.bounds[1:] - 1
-    held = held_modes(run.dynamics, series, x, x, run.settings.time_offset, "sequence")
-    out = np.empty((len(last), steps, x.shape[1]), dtype=np.float32)
-    with torch.inference_mode():
-        state = states(run, series, x, last)
-        chosen = None if held is None else one_hot(held[last], run.dynamics)
-        move = None if transitions is None else tensor(transitions, run.dynamics)
-        for j in range(steps):
-            if chosen is not None and move is not None:
-                chosen = chosen @ move
-            u = None if control is None else control[:, j].to(where(run))
-            following = advance(run, state, chosen, u)
-            out[:, j] = following.cpu().numpy()
-            state = follow(state, following)
-    return out
-
-
-def advance(run: Run, state: Tensor, chosen: Tensor | None, u: Tensor | None) -> Tensor:
-    """One step of the dynamics; `chosen` is the weight of each mode, where modes are known."""
-    if chosen is not None:
-        assert isinstance(run.dynamics, SwitchingLinear)
-        following = (chosen[:, :, None] * run.dynamics.bank(state, u)).sum(1)
-    else:
-        following = run.dynamics(state, None, u)
-    return normalize(following, dim=-1) if isinstance(run.similarity, Dot) else following
-
-
-@torch.no_grad()
-def unit_scale(run: Run, x: Array) -> None:
-    """On the sphere only directions count, so a matrix is free in its scale: predictions get 1.
-
-    The optimisers remember steps in the old scale, so the run keeps it for when it goes on.
-    """
-    bank = getattr(run.dynamics, "matrices", getattr(run.dynamics, "matrix", None))
-    if not isinstance(bank, nn.Parameter):
-        return
-    if bank.requires_grad and isinstance(run.dynamics, Linear | SwitchingLinear):
-        keep_dynamics(run)
-        matrices = bank.view(-1, *bank.shape[-2:])
-        moved = tensor(x, run.dynamics) @ matrices.mT
-        scale = moved.norm(dim=-1).mean(1)
-        if run.dynamics.control is not None:  # shared by all modes, so one scale for all
-            scale = scale.mean().expand_as(scale)
-            run.dynamics.control.div_(scale[0])
-        matrices.div_(scale[:, None, None])
-        if run.dynamics.bias is not None:
-            run.dynamics.bias.view(len(scale), -1).div_(scale[:, None])
-
-
-def states(run: Run, series: TimeSeries, x: Array, rows: Array) -> Tensor:
-    """What the dynamics sees at these rows: the state, or a window that ends there.
-
-    Before a trial's first step nothing is known: the window repeats that step.
-    """
-    if run.context == 0:
-        return tensor(x[rows], run.dynamics)
-    first = np.repeat(series.bounds[:-1], series.lengths)[rows]
-    back = run.settings.time_offset * np.arange(run.context, -1, -1)
-    return tensor(x[np.maximum(rows[:, None] - back, first[:, None])], run.dynamics)
-
-
-def one_hot(modes: Array, dynamics: nn.Module) -> Tensor:
+def one_hot(modes: Array, f: Dynamics) -> Tensor:
     """Weights (n, K) of modes; where the mode is not known (−1), all alike."""
-    assert isinstance(dynamics, SwitchingLinear)
-    K = dynamics.n_modes
+    K = f.n_modes
     weights = np.where(modes[:, None] < 0, 1 / K, modes[:, None] == np.arange(K))
-    return tensor(weights.astype(np.float32), dynamics)
+    return tensor(weights.astype(np.float32), f)
+
+
+def transitions(run: Run, series: TimeSeries) -> Array | None:
+    """How hidden modes follow each other in the data, (K, K), of which a part is enough."""
+    f, offset = run.dynamics, run.settings.time_offset
+    if not f.infers_modes:
+        return None
+    some = series.head(max(20_000, 500_000 // f.n_modes))
+    x = latents(run, some)
+    part = some.trimmed(max(run.settings.time_lags))
+    found = modes(f, part, references(run, some, x), x, offset, "sequence")
+    return transition_matrix(found, part, f.n_modes, offset)
 
 
 def transition_matrix(modes: Array, series: TimeSeries, n_modes: int, offset: int) -> Array:
@@ -207,29 +146,200 @@ def transition_matrix(modes: Array, series: TimeSeries, n_modes: int, offset: in
     return chain.astype(np.float32)
 
 
-def spectral_radius(dynamics: nn.Module) -> Array | None:
-    """|λ| of the largest eigenvalue, one a mode; above 1 a long roll-out grows. None: not known"""
-    if isinstance(dynamics, Gated):
-        root = torch.linalg.cholesky(dynamics.whitened.covariance)
-        turned = root @ dynamics.matrices @ torch.linalg.inv(root)
-        matrices = torch.eye(len(root)).to(turned) + turned
-    elif isinstance(dynamics, SwitchingLinear):
-        matrices = dynamics.matrices
-    elif isinstance(dynamics, Linear):
-        matrices = dynamics.matrix[None]
-    else:
+# -- steps ahead -----------------------------------------------------------------------------------
+
+
+def predict(run: Run, series: TimeSeries, now: Array, x: Array) -> Array:
+    """One step ahead of every row, from that row and what came before it only."""
+    offset = run.settings.time_offset
+    held = held_modes(run.dynamics, series, now, x, offset)
+    modes = None if held is None else held[:, None]
+    return ahead(run.dynamics, series, now, np.arange(len(x)), 1, offset, run.geometry.project,
+                 modes)[:, 0]  # fmt: skip
+
+
+def ahead(
+    f: Dynamics,
+    series: TimeSeries,
+    x: Array,
+    rows: Array,
+    steps: int,
+    offset: int,
+    project: Project | None = None,
+    modes: Array | None = None,
+    states: Array | None = None,
+) -> Array:
+    """1 to `steps` steps of f from these rows, (n, steps, d), under the control of the series.
+
+    modes: (n, steps), the mode of each step, where f does not know its own. states: where the rows
+    start, if not at x; what came before them is x all the same.
+    """
+    out = np.empty((len(rows), steps, x.shape[1]), dtype=x.dtype)
+    for i in range(0, len(rows), ROWS):
+        mine = slice(i, i + ROWS)
+        t = rows[mine]
+        state = state_at(f, series, x, t, offset)
+        if states is not None:
+            (state[:, -1] if f.context else state).copy_(tensor(states[mine], f))
+        at = range(0, steps * offset, offset)
+        drive = [None if series.control is None else tensor(series.control[t + j], f) for j in at]
+        chosen = None if modes is None else [one_hot(m, f) for m in modes[mine].T]
+        with torch.inference_mode():
+            path = rollout(f, state, drive, chosen, project)
+        out[mine] = path.cpu().numpy()
+    return out
+
+
+def windows(f: Dynamics, series: TimeSeries, x: Array, rows: Array, offset: int) -> Tensor:
+    """What the dynamics sees at these rows, (n, context + 1, d), the present last.
+
+    Before the first step of a trial nothing is known: the window repeats that step.
+    """
+    first = np.repeat(series.bounds[:-1], series.lengths)[rows]
+    back = offset * np.arange(f.context, -1, -1)
+    return tensor(x[np.maximum(rows[:, None] - back, first[:, None])], f)
+
+
+def state_at(f: Dynamics, series: TimeSeries, x: Array, rows: Array, offset: int) -> Tensor:
+    """What the dynamics starts from at these rows: a window, or the state alone."""
+    window = windows(f, series, x, rows, offset)
+    return window if f.context else window[:, 0]
+
+
+def forecast(
+    run: Run,
+    series: TimeSeries,
+    x: Array,
+    steps: int,
+    control: Tensor | None,
+    chain: Array | None = None,
+) -> Array:
+    """From the last row of each trial, (trials, steps, d), under the control to come.
+
+    A hidden mode is held; with a `chain` (K, K) the modes drift apart as a Markov chain does, and
+    the prediction is the mean over them.
+    """
+    f, offset = run.dynamics, run.settings.time_offset
+    last = series.bounds[1:] - 1
+    held = held_modes(f, series, x, x, offset, "sequence")
+    weights: list[Tensor] | None = None
+    if held is not None:
+        move = None if chain is None else tensor(chain, f)
+        chosen, weights = one_hot(held[last], f), []
+        for _ in range(steps):
+            chosen = chosen if move is None else chosen @ move
+            weights.append(chosen)
+    drive = [None if control is None else control[:, j].to(run.device) for j in range(steps)]
+    state = state_at(f, series, x, last, offset)
+    with torch.inference_mode():
+        path = rollout(f, state, drive, weights, run.geometry.project)
+    found: Array = path.cpu().numpy().astype(np.float32)
+    return found
+
+
+def check_forecast(run: Run, modes: str | None) -> None:
+    """Whether the model can be rolled out, and its modes go on in this way."""
+    f = run.dynamics
+    if not run.encoder.symmetric:
+        raise InputError("asymmetric: the encoder of references sees observations only; a "
+                         "forecast needs dynamics from latents to latents")  # fmt: skip
+    if modes is not None and modes not in GOES_ON:
+        raise InputError(f"modes: got {modes!r}; wanted one of {', '.join(GOES_ON)}")
+    if modes is not None and not GOES_ON[modes](f):
+        raise InputError(f'modes: {modes!r} does not fit {f.given_name}; "{HOLD}" and "{MARKOV}" '
+                         f'are for dynamics with hidden modes, "{READ}" for those that read them '
+                         "off the state")  # fmt: skip
+
+
+def future_control(f: Dynamics, u: Any, steps: int, n: int, n_trials: int) -> Tensor | None:
+    """The control to come of every trial, (n_trials, steps, n), from rows for one or for each."""
+    if u is None:
+        if n and f.takes_control:
+            raise InputError("u: missing; this model forecasts with its control input, from "
+                             "the last observed step on")  # fmt: skip
         return None
-    radius: Array = torch.linalg.eigvals(matrices.detach().cpu().double()).abs().amax(1).numpy()
+    if n == 0:
+        raise InputError("u: given, but this model was fitted without a control input")
+    future = TimeSeries.of(u, name="u")
+    rows, lengths = future.observations, future.lengths.tolist()
+    wanted = f"wanted ({steps}, {n}), once or for each of the {n_trials} trials"
+    if len(lengths) not in (1, n_trials):
+        raise InputError(f"u: got {len(lengths)} trials; {wanted}")
+    for i, length in enumerate(lengths):
+        if len(lengths) > 1 and length != steps:
+            raise InputError(f"u[{i}]: got shape {(length, rows.shape[1])}; {wanted}")
+    if rows.shape not in ((steps, n), (n_trials * steps, n)):
+        raise InputError(f"u: got shape {rows.shape}; {wanted}")
+    control = rows.reshape(-1, steps, n)
+    return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
+
+
+def warn_of_divergence(f: Dynamics, x: Array, out: Array) -> None:
+    """A roll-out (trials, steps, d) that leaves the data x far behind."""
+    reach = DIVERGED * np.linalg.norm(x, axis=1).max()
+    with np.errstate(over="ignore", invalid="ignore"):
+        gone = ~(np.linalg.norm(out.astype(float), axis=2).max(axis=1) <= reach)
+    if gone.any():
+        radius = spectral_radius(f)
+        listed = "not known" if radius is None else ", ".join(f"{r:.4f}" for r in radius)
+        warnings.warn(
+            f"the roll-out of {gone.sum()} of {len(gone)} trials leaves the data behind (more "
+            f"than {DIVERGED:g} times as far from 0); spectral radius: {listed}",
+            stacklevel=3,
+        )
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def score(run: Run, series: TimeSeries, now: Array, x: Array) -> float:
+    """Bits per step by which `predict` tells the true next state from others spread over x."""
+    offset = run.settings.time_offset
+    t = _spread(series.steps(offset), JUDGED)
+    predicted = torch.from_numpy(predict(run, series, now, x)[t]).double()
+    following = torch.from_numpy(x[t + offset]).double()
+    others = torch.from_numpy(_spread(x, 2048)).double()
+    geometry = copy.deepcopy(run.geometry).cpu().double()
+    with torch.inference_mode():
+        positive = geometry(predicted, following)
+        rest = geometry.log_sum(predicted, others)
+        p = torch.exp(positive - torch.logaddexp(positive, rest))
+    return float(torch.log2((len(others) + 1) * (1 - WRONG) * p + WRONG).mean())
+
+
+def _spread(rows: Array, most: int) -> Array:
+    """At most so many rows, evenly spread."""
+    chosen: Array = rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)]
+    return chosen
+
+
+def spectral_radius(f: Dynamics) -> Array | None:
+    """|λ| of the largest eigenvalue of each mode; above 1 a long roll-out grows. None: not known"""
+    maps = f.linear_maps()
+    if maps is None:
+        return None
+    radius: Array = torch.linalg.eigvals(maps.detach().cpu().double()).abs().amax(1).numpy()
     return radius
 
 
-def where(run: Run) -> torch.device:
-    parameter = next(run.encoder.parameters(), None)
-    return torch.device("cpu") if parameter is None else parameter.device
+def settle(run: Run, series: TimeSeries) -> Array | None:
+    """What is read off a run that stands still, at its end or before: `transitions`.
+
+    Where only directions count, maps are free in their scale, and predictions get unit length. The
+    optimisers remember steps in the old scale, so the run keeps it for when it goes on.
+    """
+    run.rest()
+    refit_at_rest(run, series)
+    if run.geometry.scale_free:
+        few = series.head(20_000)
+        run.keep_dynamics()
+        x = references(run, few, latents(run, few))  # where predictions start
+        run.dynamics.unit_scale(tensor(x, run.dynamics))
+    return transitions(run, series)
 
 
-def tensor(x: Array, dynamics: nn.Module) -> Tensor:
+def tensor(x: Array, f: Dynamics) -> Tensor:
     """An array where the dynamics lives, in its precision."""
-    like = next(dynamics.parameters(), None)
+    like = next(f.parameters(), None)
     found = torch.from_numpy(np.ascontiguousarray(x))
     return found if like is None else found.to(like.device, like.dtype)

@@ -14,7 +14,7 @@ from sklearn.metrics import r2_score
 
 from dynacl.data import Array, InputError
 
-Step = Callable[[Array, Array], Array]  # (state now, rows of the pair t) -> state one step on
+Ahead = Callable[[Array, Array], Array]  # (states, their rows) -> states some steps on
 
 
 def affine(source: Array, target: Array) -> tuple[Array, Array]:
@@ -64,33 +64,20 @@ def r2_of(latents: Array, predicted: Array) -> float:
 
 
 def dyn_r2(
-    latents: Array,
-    recovered: Array,
-    true_step: Step,
-    model_step: Step,
-    starts: Array,
-    n: int,
-    stride: int = 1,
+    latents: Array, recovered: Array, true_ahead: Ahead, model_ahead: Ahead, starts: Array
 ) -> tuple[float, float]:
-    """dynR² after n steps and its control, in which the model is replaced by the identity.
+    """dynR² and its identity control, in which the model is replaced by the identity.
 
-    r2_score( f̂ⁿ(x̂), L fⁿ(L' x̂ + b') + b ). A step function gets the current states and the rows
-    of the recovered series they stand for, from which a switching model infers its own mode.
-    starts: rows t with t … t + n·stride inside one trial; a step moves on by `stride` rows.
+    r2_score( f̂ⁿ(x̂), L fⁿ(L' x̂ + b') + b ). Each side is a function of the states at the rows
+    `starts` of the recovered series and of these rows, which gives the states n steps on.
     """
-    if n < 1:
-        raise InputError(f"n: got {n}; wanted at least 1 step")
     if len(starts) == 0:
-        raise InputError(f"starts: empty; wanted trials of more than {n} steps")
+        raise InputError("starts: empty; wanted trials of more steps")
     L, b = affine(latents, recovered)
     back, c = affine(recovered, latents)
     x = np.asarray(recovered, dtype=float)[starts]
-    model, true = x, x @ back.T + c
-    for j in range(n):
-        model = model_step(model, starts + j * stride)
-        true = true_step(true, starts + j * stride)
-    target = true @ L.T + b
-    return _r2_score(model, target), _r2_score(x, target)
+    target = true_ahead(x @ back.T + c, starts) @ L.T + b
+    return _r2_score(model_ahead(x, starts), target), _r2_score(x, target)
 
 
 def mode_accuracy(modes: Array, inferred: Array) -> float:

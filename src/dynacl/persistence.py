@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,41 +21,28 @@ from torch import Tensor, nn
 
 from dynacl._version import __version__
 from dynacl.data import InputError
-from dynacl.objective import Loss
+from dynacl.objective.infonce import Loss
+from dynacl.run import Run
 from dynacl.settings import Settings
-from dynacl.training import Run
 
-if TYPE_CHECKING:
-    from dynacl.estimator import DCL
-
-FORMAT = 2
-PARTS = ("encoder", "dynamics", "similarity")
+FORMAT = 3
+PARTS = ("encoder", "dynamics", "geometry")
 
 
-def save_model(model: DCL, folder: str | os.PathLike[str]) -> None:
-    parameters = {k: _plain(v) for k, v in model.get_params().items()}
-    custom = [k for k in PARTS if isinstance(getattr(model, k), nn.Module)]
-    config = {
-        "format": FORMAT,
-        "dynacl": __version__,
-        "torch": torch.__version__,
-        "parameters": parameters,
-        "custom": custom,
-        "settings": asdict(model.settings_),
-        "n_features": model.n_features_in_,
-        "n_controls": model.n_controls_in_,
-        "data": model.data_,
-        "system": model.system_,
-        "transitions": None if model.transitions_ is None else model.transitions_.tolist(),
-        "n_iter": model.n_iter_,
-        "history": model.history_,
-    }
+def save_model(run: Run, about: Mapping[str, Any], folder: str | os.PathLike[str]) -> None:
+    """The weights of a run, and what else a model is, as JSON."""
+    config = {"format": FORMAT, "dynacl": __version__, "torch": torch.__version__} | dict(about)
     # Both before a file is written: what cannot be saved leaves nothing behind.
-    weights, text = save(_parts(model.run_)), json.dumps(config, indent=1)
+    weights, text = save(_parts(run)), json.dumps(config, indent=1)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "model.safetensors", weights)
     write(folder / "config.json", text.encode())
+
+
+def plain_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON holds them; modules and random states are not kept."""
+    return {k: _plain(v) for k, v in given.items()}
 
 
 def read_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -100,6 +87,11 @@ def load_weights(part: nn.Module, weights: Mapping[str, Tensor], name: str) -> N
         ) from error
 
 
+def load_parts(run: Run, weights: Mapping[str, Tensor]) -> None:
+    for name in PARTS:
+        load_weights(getattr(run, name), weights, name)
+
+
 def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
     """One file with everything from which the run continues bit for bit."""
     tensors = _parts(run) | {f"dynamics.{k}": v for k, v in (run.as_trained or {}).items()}
@@ -131,8 +123,7 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
         raise InputError(f"{path}: is not a checkpoint")
     if Settings.read(meta["settings"]) != run.settings:
         raise InputError(f"{path}: was trained with other settings than the run has")
-    for name in PARTS:
-        load_weights(getattr(run, name), tensors, name)
+    load_parts(run, tensors)
     if run.emphasis is not None:
         load_weights(run.emphasis, tensors, "emphasis")
     run.as_trained, run.whole = None, True
@@ -169,10 +160,11 @@ def write(path: Path, content: bytes) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON holds it; modules and random states are not kept."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, list | tuple | range | np.ndarray):
         return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
     return value if isinstance(value, str | int | float | bool | None) else None
 
 

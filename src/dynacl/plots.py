@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 
 from dynacl.data import Array
-from dynacl.training import Record
+from dynacl.run import Record
 
 TRUE, FOUND, MUTED = "#222222", "#d95f02", "#999999"
 CURVES = {"DCL": FOUND, "baseline": "#7570b3"}

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from dynacl.data import TimeSeries
-from dynacl.encoders import Asymmetric
-from dynacl.settings import Settings
-
-if TYPE_CHECKING:
-    from dynacl.training import Run
+from dynacl.run import Run
 
 
 class Rows(NamedTuple):
@@ -30,6 +26,12 @@ class Rows(NamedTuple):
         """The observation of each step with its lags, (n, lags · D)."""
         return self.y[t] if self.now_only else self.y[t[:, None] - self.lags].flatten(1)
 
+    def drive(self, t: Tensor, steps: int, offset: int, like: Tensor) -> list[Tensor | None]:
+        """The control that acts at each of so many steps from t on, where `like` lives."""
+        if self.u is None:
+            return [None] * steps
+        return [self.u[t + i * offset].to(like.device) for i in range(steps)]
+
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """Steps, uniform over all that can be embedded."""
         if self.seen is None:
@@ -37,10 +39,11 @@ class Rows(NamedTuple):
         return self.seen[torch.randint(len(self.seen), (n,), generator=generator)]
 
 
-def rows(series: TimeSeries, settings: Settings, context: int = 0) -> Rows:
-    """context: embeddings before the present that the dynamics wants."""
+def rows(series: TimeSeries, run: Run) -> Rows:
+    """What this run trains on: its windows, its references and where negatives come from."""
+    settings = run.settings
     lag = max(settings.time_lags)
-    past = lag + context * settings.time_offset
+    past = lag + run.dynamics.context * settings.time_offset
     return Rows(
         _shared(series.observations),
         None if series.control is None else _shared(series.control),
@@ -60,24 +63,19 @@ def _shared(array: Any) -> Tensor:
         return torch.from_numpy(array)
 
 
-def encode(run: Run, data: Rows, t: Tensor, others: Tensor, device: Any) -> tuple[Tensor, Tensor]:
+def encode(run: Run, data: Rows, t: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     """References (with their context, where the dynamics wants one) and others: each row once."""
-    C, n = run.context, len(t)
+    C, n, device = run.dynamics.context, len(t), run.device
     if C:
         t = (t[:, None] - run.settings.time_offset * torch.arange(C, -1, -1)).flatten()
-    if isinstance(run.encoder, Asymmetric):
-        now = run.encoder.reference(data.window(t).to(device))
-        x: Tensor = run.encoder(data.window(others).to(device))
-    else:
-        now, x = run.encoder(data.window(torch.cat([t, others])).to(device)).tensor_split([len(t)])
+    now, x = run.encoder.pair(lambda rows: data.window(rows).to(device), t, others)
     return now.view(n, C + 1, -1) if C else now, x
 
 
-def encoded_pairs(run: Run, data: Rows, t: Tensor, device: Any) -> Any:
+def encoded_pairs(run: Run, data: Rows, t: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
     """Latents of steps t, those a time offset later, and the control between them."""
     pairs = [
-        encode(run, data, part, part + run.settings.time_offset, device)
-        for part in torch.split(t, 2048)
+        encode(run, data, part, part + run.settings.time_offset) for part in torch.split(t, 2048)
     ]
     now, following = map(torch.cat, zip(*pairs, strict=True))
     return now, following, None if data.u is None else data.u[t]

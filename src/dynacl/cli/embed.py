@@ -6,11 +6,12 @@ import argparse
 
 import numpy as np
 
-from dynacl.cli.files import ARRAYS, new_file, read, write_latents
+from dynacl.cli.files import new_file, read, write_arrays
 from dynacl.cli.options import add_data, add_run, add_shared
+from dynacl.data.formats import BY_SUFFIX
+from dynacl.parameters import DECODERS
 
 EXAMPLE = "dynacl embed runs/slds new.npz --out z.npz"
-DECODERS = ("sequence", "step")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,16 +29,16 @@ def run(options: argparse.Namespace) -> None:
     from dynacl.estimator import DCL
 
     model, series = DCL.load(options.run, device=options.device), read(options)
-    new_file(options.out, options.force, ARRAYS)
+    new_file(options.out, options.force, BY_SUFFIX)
     trials = model.transform(series, pad=options.pad)
     latents = np.concatenate(trials)
     parts = {"bounds": np.concatenate([[0], np.cumsum([len(x) for x in trials])])}
-    if hasattr(model.dynamics_, "modes"):
+    if model.run_.dynamics.n_modes:
         parts["modes"] = np.full(len(latents), -1, dtype=np.int64)
         if options.pad:
             series = series.padded(max(model.settings_.time_lags))
         modes = model.modes(series, decode=options.decode)
         for start, found in zip(parts["bounds"], modes, strict=False):
             parts["modes"][start : start + len(found)] = found
-    write_latents(options.out, latents, **parts)
+    write_arrays(options.out, {"latents": latents, **parts}, "latents")
     print(f"{options.out}: latents {latents.shape}")

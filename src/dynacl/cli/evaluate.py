@@ -6,15 +6,17 @@ import argparse
 
 from dynacl.cli.files import print_table, read
 from dynacl.cli.options import add_data, add_run, add_shared
+from dynacl.dynamics import BY_NAME
 
 EXAMPLE = "dynacl evaluate runs/slds slds.npz --json"
-POST_HOC = ("linear", "switching")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_data(parser)
-    parser.add_argument("--post-hoc", choices=POST_HOC, help="judge dynamics fitted afterwards")
+    parser.add_argument(
+        "--post-hoc", choices=list(BY_NAME), help="judge dynamics fitted afterwards"
+    )
     parser.add_argument("--train", metavar="FILE", help="the training data, where DATA is new: fit "
                         "the affine map to the truth there too (r2_train_map)")  # fmt: skip
     add_shared(parser, "--seed", "--json", "--device")
@@ -22,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from dynacl.estimator import DCL
-    from dynacl.evaluation import equations, evaluate, no_equations
+    from dynacl.evaluation import evaluate
+    from dynacl.flows import equations, no_equations
     from dynacl.persistence import to_json
 
     model, series = DCL.load(options.run, device=options.device), read(options)

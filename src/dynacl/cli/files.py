@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dynacl.data import Array, InputError, TimeSeries, write_npz
+from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data.formats import BY_SUFFIX
 
 # What `fit` leaves in its folder.
 RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
-ARRAYS = (".npz", ".npy", ".csv")
 
 
 def read(options: argparse.Namespace, path: str | None = None) -> TimeSeries:
@@ -36,7 +34,7 @@ def new_folder(out: Path, force: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)  # fails now, not after hours of training
 
 
-def new_file(out: str, force: bool, suffixes: Sequence[str]) -> None:
+def new_file(out: str, force: bool, suffixes: Collection[str]) -> None:
     path = Path(out)
     if path.suffix not in suffixes:
         raise InputError(f"--out: cannot write {path.suffix or 'a file without suffix'}; wanted "
@@ -48,15 +46,9 @@ def new_file(out: str, force: bool, suffixes: Sequence[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def write_latents(out: str, latents: Array, **more: Array) -> None:
-    """As the suffix says; only an .npz has room for more than the latents."""
-    if out.endswith(".npz"):
-        write_npz(out, {"latents": latents, **more})
-    elif out.endswith(".npy"):
-        np.save(out, latents, allow_pickle=False)
-    else:
-        header = ",".join(f"x{i + 1}" for i in range(latents.shape[1]))
-        np.savetxt(out, latents, delimiter=",", fmt="%.7g", header=header, comments="")
+def write_arrays(out: str, arrays: Mapping[str, Array], main: str) -> None:
+    """As the suffix says; only an .npz has room for more than the main array."""
+    BY_SUFFIX[Path(out).suffix].write(Path(out), arrays, main)
 
 
 def print_table(found: dict[str, Any]) -> None:

@@ -7,16 +7,19 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynacl.cli.files import new_folder, print_table, read
-from dynacl.cli.options import add_data, add_shared, seed
-from dynacl.data import InputError, TimeSeries, spread_lags
+from dynacl.cli.options import add_data, add_shared
+from dynacl.data import InputError, TimeSeries
+from dynacl.parameters import PARAMETERS
+from dynacl.settings import KINDS
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
-    from dynacl.training import Record, Run
+    from dynacl.run import Record, Run
 
 EXAMPLE = "dynacl fit slds.npz --dynamics switching --modes 5 --components 6 --out runs/slds"
 CHECKPOINT_SECONDS = 30.0
@@ -31,40 +34,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Named as the parameters of DCL, and there only if typed: its defaults are the defaults."""
-    dynamics = (
-        "identity", "linear", "switching", "polynomial", "mlp", "gated", "recurrent", "truth"
-    )  # fmt: skip
-    similarities = ("euclidean", "dot")
-    kernels = ("euclidean", "vmf")
-    protocols = ("default", "paper-lds", "paper-slds", "paper-lorenz")
-    option = parser.add_argument_group("model", argument_default=argparse.SUPPRESS).add_argument
-    option("--dynamics", choices=dynamics, help="(default: linear)")
-    option("--n-components", "--components", dest="n_components", type=int,
-           help="latent dimensions (default: 3)")  # fmt: skip
-    option("--n-modes", "--modes", dest="n_modes", type=int,
-           help="of switching and gated dynamics (default: 5)")  # fmt: skip
-    option("--bias", action="store_true", help="give linear or switching dynamics an offset")
-    option("--degree", type=int, help="of polynomial dynamics (default: 2)")
-    option("--lipschitz", type=float, help="bound on the slope of mlp dynamics' correction")
-    option("--time-lags", type=_lags, metavar="0,1,2",
-           help="steps back from now that the encoder sees together; 6/100: six of them, "
-           "equidistant in a window of 100")  # fmt: skip
-    option("--similarity", choices=similarities, help="(default: euclidean)")
-    option("--asymmetric", action="store_true", help="use a second encoder for references")
-    option("--density-correction", choices=kernels,
-           help="kernel of the density estimate α (vmf: on the sphere)")  # fmt: skip
-    option("--bandwidth", type=float, help="of the density estimate")
-    option("--n-support", type=int, help="points that carry the density estimate")
-    option("--protocol", choices=protocols, help="how to train (default: default)")
-    option("--batch-size", type=int, help="pairs per training step")
-    option("--n-negatives", type=_negatives, help='a number, or "batch"')
-    option("--max-iter", type=int, help="training steps")
-    option("--learning-rate", type=float, help="of the encoder")
-    option("--dynamics-learning-rate", type=float, help="of the dynamics")
-    option("--time-offset", type=int, help="steps to the positive (default: 1)")
-    option("--standardize", choices=("on", "off"), help="off: take observations as they are")
-    option("--seed", "--random-state", dest="random_state", type=seed, help="(default: 0)")
+    """The parameters of DCL, there only if typed: its defaults are the defaults."""
+    groups = {
+        name: parser.add_argument_group(name, argument_default=argparse.SUPPRESS)
+        for name in ("model", "dynamics", "training")
+    }
+    for p in PARAMETERS.values():
+        if not p.hidden:
+            default = "" if p.default in (None, False) else f" (default: {p.kind.said(p.default)})"
+            option: dict[str, Any] = {"dest": p.name, "help": p.help + default}
+            groups[p.group].add_argument(p.option, *p.flags, **option, **p.kind.argument())
+    groups["training"].add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="any other setting of the training, such as horizon=2; again for more "
+        "(docs/parameters.md lists them)",
+    )
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or name not in KINDS:
+        raise argparse.ArgumentTypeError(
+            f"got {text!r}; wanted NAME=VALUE with NAME one of {', '.join(KINDS)}"
+        )
+    try:
+        return name, KINDS[name].from_text(value)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{name}: {error}") from error
 
 
 def run(options: argparse.Namespace) -> int:
@@ -125,15 +125,13 @@ def keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
 
 def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> None:
     """Fit, with a checkpoint now and then, so that a killed process loses little."""
-    from dynacl.training import go_on
-
     saved = time.monotonic()
 
     def checkpoint(run: Run, record: Record) -> None:
         nonlocal saved
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
-            keep(model._settle(series), out, {"n_iter": run.step, "loss": record["loss"]})
-            go_on(run)
+            keep(model.settle(series), out, {"n_iter": run.step, "loss": record["loss"]})
+            run.go_on()
             saved = time.monotonic()
 
     fit(series, callback=checkpoint)
@@ -141,40 +139,26 @@ def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> 
 
 def _typed(options: argparse.Namespace) -> dict[str, Any]:
     """The parameters of DCL that the user typed, those that equal a default among them."""
-    from dynacl.estimator import DCL
-
-    parameters = set(DCL().get_params()) - {"device"}
-    typed = {k: v for k, v in vars(options).items() if k in parameters}
-    if "standardize" in typed:
-        typed["standardize"] = typed["standardize"] == "on"
+    typed = {k: v for k, v in vars(options).items() if k in PARAMETERS and k != "device"}
+    if "settings" in typed:
+        typed["settings"] = dict(typed["settings"])
+        for name in typed["settings"]:
+            if name in typed:
+                raise InputError(f"--set {name}: given twice; {PARAMETERS[name].option} is the "
+                                 "same setting")  # fmt: skip
     return typed
 
 
 def _check_same_settings(typed: dict[str, Any], model: DCL, out: Path) -> None:
     """A resumed run has its settings; an option that says otherwise is an error, not ignored."""
-    for name, given in typed.items():
-        has = getattr(model, name)
-        if has is None:  # it was left to the protocol: what came of it
-            has = getattr(model.run_.settings, name, None)
-        if name == "n_negatives" and has is None:
-            has = "batch"
-        if given != has:
-            raise InputError(f"--{name.replace('_', '-')}: got {given}, but the run in {out} has "
-                             f"{has}; --resume keeps the settings of a run")  # fmt: skip
-
-
-def _lags(text: str) -> tuple[int, ...]:
-    try:
-        if "/" in text:
-            return spread_lags(*(int(part) for part in text.split("/", 1)))
-        return tuple(int(lag) for lag in text.split(","))
-    except ValueError as error:
-        wanted = "whole numbers of steps back, such as 0,1,2, or 6/100: six lags in a window of 100"
-        raise argparse.ArgumentTypeError(f"got {text!r}; wanted {wanted}") from error
-
-
-def _negatives(text: str) -> int | str:
-    try:
-        return text if text == "batch" else int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f'got {text!r}; wanted a number or "batch"') from error
+    has = model.get_params(deep=False) | asdict(model.run_.settings)
+    asked = {PARAMETERS[k].option: (k, v) for k, v in typed.items() if k != "settings"}
+    asked |= {f"--set {k}": (k, v) for k, v in typed.get("settings", {}).items()}
+    for option, (name, given) in asked.items():
+        said, kept = (
+            "batch" if name == "n_negatives" and value is None else value
+            for value in (given, has[name])
+        )
+        if said != kept:
+            raise InputError(f"{option}: got {said}, but the run in {out} has {kept}; --resume "
+                             "keeps the settings of a run")  # fmt: skip

@@ -7,12 +7,13 @@ import sys
 
 import numpy as np
 
-from dynacl.cli.files import ARRAYS, new_file, read, write_latents
+from dynacl.cli.files import new_file, read, write_arrays
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.data import Array, TimeSeries
+from dynacl.data.formats import BY_SUFFIX
+from dynacl.parameters import FORECASTS
 
 EXAMPLE = "dynacl forecast runs/slds new.npz --steps 50 --out future.csv"
-FORECASTS = ("hold", "markov", "gated")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
 
     model, series = DCL.load(options.run, device=options.device), read(options)
     if options.out is not None:
-        new_file(options.out, options.force, ARRAYS)
+        new_file(options.out, options.force, BY_SUFFIX)
     u = None if options.control is None else _read_control(options.control)
     future = model.forecast(series, options.steps, u=u, modes=options.modes)
     if model.spectral_radius_ is not None:
@@ -44,7 +45,8 @@ def run(options: argparse.Namespace) -> None:
     if options.out is None:
         np.savetxt(sys.stdout, rows, delimiter=",", fmt="%.7g")
         return
-    write_latents(options.out, rows, bounds=np.arange(0, len(rows) + 1, options.steps))
+    bounds = np.arange(0, len(rows) + 1, options.steps)
+    write_arrays(options.out, {"latents": rows, "bounds": bounds}, "latents")
     print(f"{options.out}: {len(future)} trials, {options.steps} steps ahead")
 
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-
-def seed(text: str) -> int:
-    if not text.isdecimal() or not int(text) < 2**32:
-        raise argparse.ArgumentTypeError(f"got {text}; wanted a number from 0 to 2**32 - 1")
-    return int(text)
-
+from dynacl.values import Seed
 
 SHARED: dict[str, dict[str, Any]] = {
-    "--seed": {"type": seed, "default": 0, "help": "of every random draw (default: 0)"},
+    "--seed": {"type": Seed().from_text, "default": 0, "help": "of every random draw (default: 0)"},
     "--force": {"action": "store_true", "help": "overwrite what is there"},
     "--quiet": {"action": "store_true", "help": "show no progress"},
     "--json": {"action": "store_true", "help": "print one JSON object"},

@@ -1,30 +1,84 @@
 """Dynamics f: where a latent state goes in one step.
 
-All have one signature, forward(x, x_next=None, u=None) -> prediction of x_next, for x (n, d) and
-u (n, d_u). Only a model that must infer a mode looks at x_next; its `advance` takes the mode
-instead, so whatever predicts from the past alone can use it. A model with a `context` of C steps
-takes x as (n, C + 1, d), the present last.
+`base.Dynamics` lists what a model says of itself. `BY_NAME` is the only place that knows names: a
+new model is one file and one line in it. What is here is loaded when it is first asked for, so that
+the names can be listed without PyTorch.
 """
 
-from dynacl.dynamics.linear import Identity, Linear
-from dynacl.dynamics.nonlinear import Gated, Polynomial, Recurrent, ResidualMLP
-from dynacl.dynamics.post_hoc import fit_post_hoc
-from dynacl.dynamics.rollout import advance_in_training, follow
-from dynacl.dynamics.switching import MANY_MODES, SwitchingLinear
-from dynacl.dynamics.truth import Lorenz, Truth
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynacl._lazy import lazy
+
+# name: (module of this package, class)
+BY_NAME: dict[str, tuple[str, str]] = {
+    "identity": ("identity", "Identity"),
+    "linear": ("linear", "Linear"),
+    "switching": ("switching", "SwitchingLinear"),
+    "tiles": ("tiles", "Tiles"),
+    "polynomial": ("polynomial", "Polynomial"),
+    "mlp": ("mlp", "ResidualMLP"),
+    "gated": ("gated", "Gated"),
+    "recurrent": ("recurrent", "Recurrent"),
+    "truth": ("oracle", "Oracle"),
+}
+
+if TYPE_CHECKING:
+    from dynacl.dynamics.ahead import follow, reach, rollout
+    from dynacl.dynamics.base import Dynamics, Request
+    from dynacl.dynamics.custom import Custom
+    from dynacl.dynamics.gated import Gated
+    from dynacl.dynamics.identity import Identity
+    from dynacl.dynamics.linear import Linear
+    from dynacl.dynamics.mlp import ResidualMLP
+    from dynacl.dynamics.naming import named, resolve
+    from dynacl.dynamics.oracle import Oracle
+    from dynacl.dynamics.polynomial import Polynomial
+    from dynacl.dynamics.post_hoc import fit_post_hoc
+    from dynacl.dynamics.recurrent import Recurrent
+    from dynacl.dynamics.switching import SwitchingLinear
+    from dynacl.dynamics.tiles import Tiles
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {cls: module for module, cls in BY_NAME.values()}
+        | {
+            "Custom": "custom",
+            "Dynamics": "base",
+            "Request": "base",
+            "fit_post_hoc": "post_hoc",
+            "follow": "ahead",
+            "named": "naming",
+            "reach": "ahead",
+            "resolve": "naming",
+            "rollout": "ahead",
+        },
+        gone={
+            "Truth": "simulate.system(data.truth.system).oracle() is the oracle",
+            "MANY_MODES": 'dynamics="tiles" asks for a bank of local expansions',
+            "advance_in_training": "dynamics.reach is what training compares with x_next",
+        },
+    )
 
 __all__ = [
-    "MANY_MODES",
+    "BY_NAME",
+    "Custom",
+    "Dynamics",
     "Gated",
     "Identity",
     "Linear",
-    "Lorenz",
+    "Oracle",
     "Polynomial",
     "Recurrent",
+    "Request",
     "ResidualMLP",
     "SwitchingLinear",
-    "Truth",
-    "advance_in_training",
+    "Tiles",
     "fit_post_hoc",
     "follow",
+    "named",
+    "reach",
+    "resolve",
+    "rollout",
 ]

@@ -1,35 +1,54 @@
-"""No dynamics, and linear dynamics."""
+"""Linear dynamics."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
-
-class Identity(nn.Module):
-    """f(x) = x: contrastive learning without dynamics, the baseline."""
-
-    def forward(self, x: Tensor, x_next: Tensor | None = None, u: Tensor | None = None) -> Tensor:
-        return x
+from dynacl.dynamics.base import SEVERAL, SHARP, Dynamics, control_matrix, driven
+from dynacl.dynamics.least_squares import assign, linear_fit
+from dynacl.settings import Wish
 
 
-class Linear(nn.Module):
+@final
+class Linear(Dynamics):
     """f(x) = A x (+ b) (+ B u). A starts at the identity."""
 
-    def __init__(self, d: int, bias: bool = False, n_controls: int = 0) -> None:
+    identifies = True
+    options = ("bias",)
+
+    def __init__(
+        self,
+        d: int,
+        bias: bool = False,
+        n_controls: int = 0,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
         self.matrix = nn.Parameter(torch.eye(d))
         self.bias = nn.Parameter(torch.zeros(d)) if bias else None
-        self.control = nn.Parameter(torch.zeros(d, n_controls)) if n_controls else None
+        self.control = control_matrix(d, n_controls)
 
-    def forward(self, x: Tensor, x_next: Tensor | None = None, u: Tensor | None = None) -> Tensor:
+    def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         return driven(nn.functional.linear(x, self.matrix, self.bias), self.control, u)
 
+    def wishes(self) -> Sequence[Wish]:
+        return (SHARP, *SEVERAL)
 
-def driven(x: Tensor, control: Tensor | None, u: Tensor | None) -> Tensor:
-    """x + B u, where there is a B."""
-    if control is None:
-        return x
-    if u is None:
-        raise ValueError("this model was built with a control input; u is missing")
-    return x + u @ control.T
+    def refit(self, x: Tensor, x_next: Tensor, u: Tensor | None = None, **how: Any) -> None:
+        fit = linear_fit(x, x_next, None if self.control is None else u, self.bias is not None)
+        for name, value in fit.items():
+            assign({"matrix": self.matrix, "bias": self.bias, "control": self.control}[name], value)
+
+    def linear_maps(self) -> Tensor:
+        return self.matrix[None]
+
+    @torch.no_grad()
+    def unit_scale(self, x: Tensor) -> None:
+        scale = (x @ self.matrix.T).norm(dim=-1).mean()
+        for parameter in (self.matrix, self.bias, self.control):
+            if parameter is not None and parameter.requires_grad:
+                parameter.div_(scale)

@@ -27,7 +27,6 @@ from threadpoolctl import threadpool_limits
 from dynacl import inference, metrics, simulate
 from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.dynamics import SwitchingLinear
 from dynacl.estimator import DCL
 from dynacl.evaluation import evaluate
 from dynacl.experiments.plan import Config
@@ -44,7 +43,7 @@ NO_EFFECT = (
     *(f"experiments.{name}" for name in (
         "ablations", "allen", "baselines", "compute", "control", "dynr2", "kde", "lorenz", "mcc",
         "noninjective", "slds", "table1", "vmf",
-        "catalogue", "command", "drawing", "engines", "render", "reproduce", "runner", "verdicts",
+        "catalogue", "drawing", "engines", "render", "reproduce", "runner", "verdicts",
     )),
 )  # fmt: skip
 Numbers = dict[str, Any]
@@ -178,7 +177,7 @@ def recorded(path: str, chosen: dict[str, Any], rng: np.random.Generator) -> Tim
 
 def example(model: DCL, whole: TimeSeries) -> dict[str, Array]:
     """Latents of the first rows, true and recovered, and modes: what the pictures show."""
-    series, x = model._latents(model._driven(whole))  # time lags cost a trial its first rows
+    series, x, _ = model._latents(model._driven(whole))  # time lags cost a trial its first rows
     assert series.truth is not None
     most = LONG_EXAMPLE if series.n_trials == 1 else EXAMPLE
     rows = slice(0, min(most, len(series)))
@@ -192,16 +191,12 @@ def example(model: DCL, whole: TimeSeries) -> dict[str, Array]:
         kept["control"] = series.control[rows]
     if series.truth.modes is not None:
         kept["true_modes"] = series.truth.modes[rows].astype(np.int32)
-    if has_modes(model):
+    f = model.run_.dynamics
+    if f.infers_modes:
         offset = model.settings_.time_offset
-        found = inference.modes(model.dynamics_, series, x, x, offset)
+        found = inference.modes(f, series, x, x, offset)
         kept["modes"] = found[rows].astype(np.int32)
     return kept
-
-
-def has_modes(model: DCL) -> bool:
-    """Whether its dynamics are a bank, of which each step uses one mode."""
-    return isinstance(model.dynamics_, SwitchingLinear)
 
 
 @contextmanager

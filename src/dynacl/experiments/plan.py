@@ -25,9 +25,9 @@ Config = dict[str, Any]
 Settings = Mapping[str, Any]
 
 # Part of every name. Raise a number when the same settings would give other results, and the old
-# ones are not found any more; settings of the training protocols are in the name by themselves,
-# but not what `recipe.settings` makes of them.
-CODE = {"simulate": 1, "training": 12, "evaluation": 1}
+# ones are not found any more. The training protocols are in the name by themselves, but not what
+# the parts of a model and the data change in them (`recipe.settings`).
+CODE = {"simulate": 1, "training": 13, "evaluation": 1}
 
 # Most samples of a data set: fewer trials first, then shorter ones. None: the paper's size.
 SAMPLES = {"smoke": 1_000, "quick": 200_000, "paper": None}
@@ -183,7 +183,7 @@ def configuration(
         "model": model,
         "control": row.control,
         "training": training,
-        "settings": asdict(PROTOCOLS[training["protocol"]]) if "protocol" in training else None,
+        "settings": protocol_settings(training["protocol"]) if training else None,
         "post_hoc": row.post_hoc,
         "fresh": row.fresh,
         "seed": seed,
@@ -193,13 +193,19 @@ def configuration(
     return plain | {"where": where}
 
 
+def protocol_settings(protocol: str) -> dict[str, Any]:
+    """All of a training protocol: its settings, and whether parts and data may change them."""
+    settings, adapts = PROTOCOLS[protocol]
+    return asdict(settings) | {"adapts": adapts}
+
+
 def train_as(row: Row, scale: str, protocol: str) -> dict[str, Any]:
     """Arguments of DCL that say how to train."""
     training: dict[str, Any] = {"protocol": "default"} | dict(row.our_training)
     if protocol == "paper":
         training = {"protocol": f"paper-{row.family}"} | dict(row.paper_training)
         if scale == "quick":
-            steps = training.get("max_iter", PROTOCOLS[training["protocol"]].max_iter)
+            steps = training.get("max_iter", PROTOCOLS[training["protocol"]].settings.max_iter)
             training["max_iter"] = round(QUICK_SHARE * steps)
     if scale == "smoke":
         training |= SMOKE | ({"n_negatives": 256} if protocol == "paper" else {})

@@ -205,7 +205,7 @@ def _command(o: argparse.Namespace, there: Sequence[Fit], default: Sequence[Fit]
     if o.only and all(any(fnmatchcase(f.row.name, p) for p in o.only) for f in there):
         words += [w for pattern in o.only for w in ("--only", pattern)]
     for option in ("dataset", "seed"):
-        found, usual = (sorted({getattr(f, option) for f in fits}) for fits in (there, default))
+        found, usual = (sorted({getattr(fit, option) for fit in fits}) for fits in (there, default))
         if there and found != usual:
             words += [f"--{option}s", *map(str, found)]
     if o.threads != 1:

@@ -1,17 +1,38 @@
-"""InfoNCE: similarity, density correction, and a fast path behind the readable one."""
+"""InfoNCE: the geometry of latents, density correction, and a fast path behind the readable one.
 
-from dynacl.objective.density import log_density
-from dynacl.objective.emphasis import Emphasis
-from dynacl.objective.infonce import Loss, info_nce
-from dynacl.objective.similarity import Dot, Euclidean, Similarity, log_sum
+What is here is loaded when it is first asked for: `geometry.BY_NAME` can be read without PyTorch.
+"""
 
-__all__ = [
-    "Dot",
-    "Emphasis",
-    "Euclidean",
-    "Loss",
-    "Similarity",
-    "info_nce",
-    "log_density",
-    "log_sum",
-]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynacl._lazy import lazy
+
+if TYPE_CHECKING:
+    from dynacl.objective.density import log_density
+    from dynacl.objective.emphasis import Emphasis
+    from dynacl.objective.geometry.base import Geometry
+    from dynacl.objective.geometry.flat import Flat
+    from dynacl.objective.geometry.sphere import Sphere
+    from dynacl.objective.infonce import Loss, info_nce
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "Emphasis": "emphasis",
+            "Flat": "geometry.flat",
+            "Geometry": "geometry.base",
+            "Loss": "infonce",
+            "Sphere": "geometry.sphere",
+            "info_nce": "infonce",
+            "log_density": "density",
+        },
+        gone={
+            "Dot": "objective.Sphere has its place",
+            "Euclidean": "objective.Flat has its place",
+            "log_sum": "a geometry has it as a method",
+        },
+    )
+
+__all__ = ["Emphasis", "Flat", "Geometry", "Loss", "Sphere", "info_nce", "log_density"]

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from dynacl.objective.similarity import row_lse
+from dynacl.objective.row_lse import row_lse
+from dynacl.settings import KERNELS, Wish
 
-KERNELS = ("euclidean", "vmf")
+WISHES = (
+    Wish("emphasis", 0.0, "The density correction re-weights the contrast already, and was tried "
+         "with no other weight."),
+)  # fmt: skip
 
 
 def log_density(

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dynacl.objective.similarity import Euclidean, Similarity, log_sum
+from dynacl.objective.geometry.flat import Flat
+from dynacl.objective.geometry.naming import Similarity, as_geometry
 
 
 class Loss(NamedTuple):
@@ -36,11 +37,11 @@ def info_nce(
     skip: (B, s), the negatives that a row leaves out (its own pair, where the batch is the sample
     of negatives too); −1 leaves out none.
     """
-    phi = Euclidean(temperature) if similarity is None else similarity
+    phi = Flat(temperature) if similarity is None else as_geometry(similarity)
     positive, bias = phi(predicted, following), None
     if potential is not None:
         positive, bias = positive - potential[0], -potential[1]
-    rest = log_sum(phi, predicted, negatives, bias, skip)
+    rest = phi.log_sum(predicted, negatives, bias, skip)
     # log(e^p + e^r) − p, without the difference: once a row is told apart well, its loss and
     # gradient are far below one rounding error of p and r, and yet they are what is left to learn.
     total = softplus(rest - positive, threshold=40).mean()

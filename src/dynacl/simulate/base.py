@@ -27,7 +27,7 @@ from dynacl.simulate.mixing import draw_mixing, mix
 from dynacl.simulate.paths import roll
 
 if TYPE_CHECKING:
-    from torch import nn
+    from dynacl.dynamics import Oracle
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,7 +50,7 @@ class System(ABC):
         """f(x) for one state (d,) or many (n, d), without control and noise."""
 
     @abstractmethod
-    def oracle(self) -> nn.Module:
+    def oracle(self) -> Oracle:
         """The true system as dynamics that a model can use. Modes are inferred, never told."""
 
     def run(self, x: Array, noise: Array, rng: np.random.Generator) -> tuple[Array, Array | None]:
@@ -64,6 +64,16 @@ class System(ABC):
     def d(self) -> int:
         """Number of latents."""
         return len(self.noise)
+
+    @property
+    def n_controls(self) -> int:
+        """Number of control inputs."""
+        return 0 if self.control is None else int(self.control.matrix.shape[1])
+
+    @property
+    def time_step(self) -> float:
+        """Time that a step stands for."""
+        return 1.0
 
     @property
     def has_flow(self) -> bool:

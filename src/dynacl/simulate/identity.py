@@ -15,7 +15,7 @@ from dynacl.simulate.lds import linear_oracle
 from dynacl.simulate.paths import unit_starts
 
 if TYPE_CHECKING:
-    from torch import nn
+    from dynacl.dynamics import Oracle
 
 
 @final
@@ -32,7 +32,7 @@ class Identity(System):
     def move(self, x: Array, modes: Any = None) -> Array:
         return x
 
-    def oracle(self) -> nn.Module:
+    def oracle(self) -> Oracle:
         return linear_oracle(self.matrix)
 
 

@@ -15,7 +15,7 @@ from dynacl.simulate.control import Control, control_named
 from dynacl.simulate.paths import planes, rotation, unit_starts
 
 if TYPE_CHECKING:
-    from torch import nn
+    from dynacl.dynamics import Oracle
 
 
 @final
@@ -32,21 +32,21 @@ class LDS(System):
     def move(self, x: Array, modes: Any = None) -> Array:
         return x @ self.matrix.T
 
-    def oracle(self) -> nn.Module:
+    def oracle(self) -> Oracle:
         return linear_oracle(self.matrix, self.control)
 
 
-def linear_oracle(matrix: Array, control: Control | None = None) -> nn.Module:
-    """A x + B u as a module."""
+def linear_oracle(matrix: Array, control: Control | None = None) -> Oracle:
+    """A x + B u as dynamics."""
     import torch
 
-    from dynacl.dynamics import Linear
+    from dynacl.dynamics import Linear, Oracle
 
     model = Linear(len(matrix), n_controls=0 if control is None else control.matrix.shape[1])
     model.matrix.data = torch.tensor(matrix, dtype=torch.float32)
     if control is not None and model.control is not None:
         model.control.data = torch.tensor(control.matrix, dtype=torch.float32)
-    return model.requires_grad_(False)
+    return Oracle(model)
 
 
 def lds(

@@ -13,7 +13,7 @@ from dynacl.simulate.base import System, simulated
 from dynacl.simulate.checks import finite
 
 if TYPE_CHECKING:
-    from torch import nn
+    from dynacl.dynamics import Oracle
 
 # Starting points of the paper's five Lorenz data sets.
 LORENZ_STARTS = ((0, 1, 0), (1, 0, 0), (2, 2, 2), (0, 0, 1), (3, 3, 3))
@@ -31,23 +31,29 @@ class Lorenz(System):
     beta: float
     rho: float
 
+    @property
+    def time_step(self) -> float:
+        return self.dt
+
     def starts(self, trials: int, rng: np.random.Generator) -> Array:
         return rng.standard_normal((trials, self.d))
+
+    def field(self, x1: Any, x2: Any, x3: Any) -> tuple[Any, Any, Any]:
+        """dx/dt, of numbers, arrays or tensors."""
+        return self.sigma * (x2 - x1), x1 * (self.rho - x3) - x2, x1 * x2 - self.beta * x3
 
     def move(self, x: Array, modes: Any = None) -> Array:
         """An Euler step."""
         # Of a single state, numpy's scalars would be slow: the paper's trial has 1M steps.
-        x1, x2, x3 = x.tolist() if x.ndim == 1 else x.T
-        return np.array([
-            x1 + self.dt * (self.sigma * (x2 - x1)),
-            x2 + self.dt * (x1 * (self.rho - x3) - x2),
-            x3 + self.dt * (x1 * x2 - self.beta * x3),
-        ]).T  # fmt: skip
+        now = x.tolist() if x.ndim == 1 else x.T
+        return np.array([a + self.dt * b for a, b in zip(now, self.field(*now), strict=True)]).T
 
-    def oracle(self) -> nn.Module:
-        from dynacl.dynamics import Lorenz as Module
+    def oracle(self) -> Oracle:
+        import torch
 
-        return Module(self.to_arrays())
+        from dynacl.dynamics.oracle import Oracle, TrueMap
+
+        return Oracle(TrueMap(lambda x: x + self.dt * torch.stack(self.field(*x.unbind(-1)), -1)))
 
 
 def lorenz(

@@ -14,7 +14,7 @@ import numpy as np
 from dynacl.data import Array, Floats, InputError
 from dynacl.simulate.checks import whole
 
-KINDS = ("mlp", "linear", "none")
+KINDS = NETWORK, LINEAR, NONE = "mlp", "linear", "none"
 SLOPE = 0.2  # of the leaky ReLU; injective as long as it is not 0
 
 
@@ -32,7 +32,7 @@ def draw_mixing(
     whole("observed", observed, 1)
     if rank is not None and not (isinstance(rank, int) and 1 <= rank <= d):
         raise InputError(f"rank: got {rank!r}; wanted a whole number from 1 to {d}")
-    if kind == "none":
+    if kind == NONE:
         if rank is not None:
             raise InputError(f'rank: got {rank}, but mixing="none" mixes nothing')
         return {}
@@ -43,7 +43,7 @@ def draw_mixing(
         )
     r = d if rank is None else rank
     mixing = {"mixing.output": _unit_columns(rng.uniform(-1, 1, (observed, r)))}
-    if kind == "mlp":
+    if kind == NETWORK:
         mixing["mixing.layers"] = _well_conditioned(r, layers, rng)
     if rank is not None:
         mixing["mixing.input"] = _unit_columns(rng.uniform(-1, 1, (d, r))).T

@@ -14,7 +14,7 @@ from dynacl.simulate.checks import finite, whole
 from dynacl.simulate.paths import planes, roll, rotation, unit_starts
 
 if TYPE_CHECKING:
-    from torch import nn
+    from dynacl.dynamics import Oracle
 
 
 @final
@@ -43,15 +43,14 @@ class SLDS(System):
         modes = self._modes(x.size // self.d, len(noise), rng).T.reshape(noise.shape[:-1])
         return roll(x, noise, lambda x, t: self.move(x, modes[t]) + noise[t]), modes
 
-    def oracle(self) -> nn.Module:
+    def oracle(self) -> Oracle:
         import torch
 
-        from dynacl.dynamics import SwitchingLinear
+        from dynacl.dynamics import Oracle, SwitchingLinear
 
         model = SwitchingLinear(self.d, len(self.matrices))
         model.matrices.data = torch.tensor(self.matrices, dtype=torch.float32)
-        model.hard = True
-        return model.requires_grad_(False)
+        return Oracle(model)
 
     def _modes(self, trials: int, steps: int, rng: np.random.Generator) -> Array:
         """A Markov chain for each trial, (trials, steps)."""

@@ -15,7 +15,7 @@ from dynacl.simulate.lds import linear_oracle
 from dynacl.simulate.paths import planes, roll, rotation, unit_starts
 
 if TYPE_CHECKING:
-    from torch import nn
+    from dynacl.dynamics import Oracle
 
 
 @final
@@ -54,7 +54,7 @@ class Sphere(System):
 
         return roll(x, draws, following), None
 
-    def oracle(self) -> nn.Module:
+    def oracle(self) -> Oracle:
         return linear_oracle(self.matrix)
 
 

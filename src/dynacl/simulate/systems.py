@@ -24,7 +24,11 @@ __all__ = ["CONTROLS", "PRESETS", "SYSTEMS", "again", "preset", "rotation", "sys
 
 # By kind, which is what files store.
 SYSTEMS: dict[str, type[System]] = {
-    each.kind: each for each in (Identity, LDS, Sphere, SLDS, Lorenz)
+    Identity.kind: Identity,
+    LDS.kind: LDS,
+    Sphere.kind: Sphere,
+    SLDS.kind: SLDS,
+    Lorenz.kind: Lorenz,
 }
 
 # name: (simulator, settings that differ from its defaults)

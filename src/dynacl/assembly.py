@@ -1,0 +1,321 @@
+"""From a request to a run: its parts, and the settings that they want. Bad requests end here."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dynacl import parameters, recipe, simulate
+from dynacl.data import InputError, TimeSeries
+from dynacl.dynamics import BY_NAME
+from dynacl.dynamics.base import Dynamics
+from dynacl.dynamics.base import Request as DynamicsRequest
+from dynacl.dynamics.naming import options as dynamics_options
+from dynacl.dynamics.naming import resolve as resolve_dynamics
+from dynacl.encoders import MLP, Asymmetric, CustomEncoder, Encoder, Projected, as_encoder
+from dynacl.objective import density
+from dynacl.objective.geometry import BY_NAME as GEOMETRIES
+from dynacl.objective.geometry.base import Geometry
+from dynacl.objective.geometry.naming import resolve as resolve_geometry
+from dynacl.parameters import PARAMETERS
+from dynacl.run import Run
+from dynacl.settings import Settings
+from dynacl.values import plain
+from dynacl.whitening import Whitening, observed_dimensions, whitening
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asked for: parts and the settings that were named."""
+
+    n_components: int
+    dynamics: str | nn.Module
+    options: Mapping[str, Any]
+    encoder: nn.Module | None
+    similarity: str | nn.Module
+    asymmetric: bool
+    protocol: str
+    chosen: Mapping[str, Any]
+    device: str
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Request:
+        """From all parameters of DCL by name, checked."""
+        parameters.check(given)
+        options = {n: plain(given[n]) for n, p in PARAMETERS.items() if p.group == "dynamics"}
+        taken = dynamics_options(given["dynamics"])
+        for name, value in options.items():
+            p = PARAMETERS[name]
+            if p.refused and value != p.default and name not in taken:
+                takers = ", ".join(n for n in BY_NAME if name in dynamics_options(n))
+                raise InputError(f"{name}: got {value!r}, which has no effect here; it needs "
+                                 f"dynamics by one of these names: {takers}")  # fmt: skip
+        return cls(
+            n_components=int(given["n_components"]),
+            dynamics=given["dynamics"],
+            options=options,
+            encoder=given["encoder"],
+            similarity=given["similarity"],
+            asymmetric=bool(given["asymmetric"]),
+            protocol=given["protocol"],
+            chosen=recipe.chosen_settings(given),
+            device=given["device"],
+        )
+
+
+def begin(request: Request, series: TimeSeries, seed: int) -> Run:
+    """A run that has taken no step yet; fit leaves modules that it was given as they were."""
+    generator = torch.Generator().manual_seed(seed)
+    system = None if series.truth is None else series.truth.system
+    f = make_dynamics(request, series.n_controls, system, generator)
+    geometry = resolve_geometry(request.similarity)
+    check_parts(request, f, geometry)
+    settled, reasons = settings_of(request, f, geometry, series)
+    scaling = input_scaling(request, series, settled)
+    encoder = make_encoder(request, series.n_features, settled, scaling, geometry, generator)
+    run = assemble(request, encoder, f, geometry, settled, generator)
+    run.reasons = reasons
+    check_settings(run)
+    try_parts(request, run, series)
+    return run
+
+
+def settings_of(
+    request: Request, f: Dynamics, geometry: Geometry, series: TimeSeries
+) -> tuple[Settings, dict[str, str]]:
+    """The settings that these parts, the data and the user want, and the reason of each."""
+    wishes = [*f.all_wishes(), *geometry.wishes()]
+    if request.encoder is not None:
+        wishes += CustomEncoder.wishes()
+    if request.asymmetric:
+        wishes += Asymmetric.wishes()
+    if request.chosen.get("density_correction") is not None:
+        wishes += density.WISHES
+    return recipe.settings(
+        request.protocol, wishes, series, request.n_components, f.context, request.chosen
+    )
+
+
+def rebuild(
+    request: Request,
+    settled: Settings,
+    n_features: int,
+    n_controls: int,
+    system: Mapping[str, Any] | None,
+    weights: Mapping[str, Tensor],
+) -> Run:
+    """A run of these settings, as a saved model had it, with weights of any value."""
+    generator = torch.Generator().manual_seed(0)
+    f = make_dynamics(request, n_controls, system, generator)
+    geometry = resolve_geometry(request.similarity)
+    scaling = None
+    if request.encoder is None:
+        scaling = saved_whitening(weights, len(settled.time_lags))
+    encoder = make_encoder(request, n_features, settled, scaling, geometry, generator)
+    run = assemble(request, encoder, f, geometry, settled, generator)
+    run.whole = False
+    return run
+
+
+def assemble(
+    request: Request,
+    encoder: Encoder,
+    f: Dynamics,
+    geometry: Geometry,
+    settled: Settings,
+    generator: torch.Generator,
+) -> Run:
+    where = device(request.device)
+    return Run(encoder.to(where), f.to(where), settled, generator, geometry.to(where))
+
+
+def make_dynamics(
+    request: Request,
+    n_controls: int,
+    system: Mapping[str, Any] | None,
+    generator: torch.Generator,
+) -> Dynamics:
+    truth = partial(simulate.system, system) if system else None
+    asked = DynamicsRequest(request.n_components, n_controls, request.options, truth, generator)
+    return resolve_dynamics(request.dynamics, asked)
+
+
+def check_parts(request: Request, f: Dynamics, geometry: Geometry) -> None:
+    """What cannot be combined, named."""
+    if request.encoder is not None and not as_encoder(request.encoder).symmetric:
+        raise InputError("encoder: a pair is made with asymmetric=True; wanted a single encoder")
+    kernel = request.chosen.get("density_correction")
+    if kernel is not None and kernel != geometry.kernel:
+        fits = [name for name in GEOMETRIES if resolve_geometry(name).kernel == kernel]
+        raise InputError(f'density_correction: "{kernel}" does not fit similarity='
+                         f'{_said(request.similarity)}; wanted "{geometry.kernel}", or '
+                         + " or ".join(f'similarity="{name}"' for name in fits))  # fmt: skip
+    for name in ("bandwidth", "n_support"):
+        if request.chosen.get(name) is not None and kernel is None:
+            raise InputError(f"{name}: got {request.chosen[name]!r}, which has no effect here; it "
+                             "needs a density_correction")  # fmt: skip
+    if request.asymmetric and f.context:
+        raise InputError("asymmetric: its references and positives live in different spaces; "
+                         f"wanted dynamics without a context, not {_said(request.dynamics)}"
+                         )  # fmt: skip
+    if f.needs_system and request.chosen.get("time_offset", 1) > 1:
+        raise InputError(f"time_offset: got {request.chosen['time_offset']}; wanted 1 with "
+                         f"dynamics={_said(request.dynamics)}, which is the map over one step"
+                         )  # fmt: skip
+    if request.n_components < geometry.least_components:
+        raise InputError(f"n_components: got {request.n_components}; wanted at least "
+                         f"{geometry.least_components} with similarity="
+                         f"{_said(request.similarity)}, the dimensions around a circle"
+                         )  # fmt: skip
+
+
+def check_settings(run: Run) -> None:
+    """Settings that these parts cannot follow, whoever asked for them."""
+    if run.settings.mixed and run.dynamics.infers_modes:
+        raise InputError("mixed: got True; wanted False with hidden modes, as rows that stop at "
+                         "different times have no mode in common")  # fmt: skip
+    if run.settings.horizon > 1 and not run.encoder.symmetric:
+        raise InputError(f"horizon: got {run.settings.horizon}; wanted 1 with two encoders, as the "
+                         "dynamics leads from one space to another")  # fmt: skip
+    if not run.optimizers:
+        raise InputError("encoder: neither it nor the dynamics has weights to train; wanted a "
+                         "module with parameters")  # fmt: skip
+
+
+def _said(part: str | nn.Module) -> str:
+    return f'"{part}"' if isinstance(part, str) else type(part).__name__
+
+
+def input_scaling(request: Request, series: TimeSeries, s: Settings) -> Whitening | None:
+    """How the input is standardised; a warning if less than the state can be read off it."""
+    if not s.standardize or request.encoder is not None:
+        return None
+    lags, d, offset = np.array(s.time_lags), request.n_components, s.time_offset
+    y, past = series.observations, int(lags.max())
+    windows = series.with_past(past)[:, None] - lags if len(lags) > 1 else None
+    t = series.steps(offset, allow_short=True)
+    # What an input does to the state does not follow from the state, and is no noise.
+    pairs = None if series.n_controls else (t, t + offset)
+    found = whitening(y, windows, pairs, d)
+    if found.n_outputs < d:
+        warnings.warn(
+            f"the observations span {found.n_outputs} dimensions, fewer than the {d} latents: "
+            "the state cannot be read off them unless the mixing is non-linear; add time_lags",
+            stacklevel=4,
+        )
+    elif windows is not None and pairs is not None:
+        now = series.steps(offset + past, past, allow_short=True)[:, None]
+        shown = observed_dimensions(found, y, now - lags, now + offset + past - lags)
+        if shown is not None and shown < d:
+            warnings.warn(
+                f"windows of {len(lags)} time lags show {shown} dimensions of a state above the "
+                f"noise, fewer than the {d} latents: what they do not show cannot be found; add "
+                "time_lags, or spread them further",
+                stacklevel=4,
+            )
+    return found
+
+
+def make_encoder(
+    request: Request,
+    n_features: int,
+    s: Settings,
+    scaling: Whitening | None,
+    geometry: Geometry,
+    generator: torch.Generator,
+) -> Encoder:
+    """The paper's MLP or a copy of the user's module, in this geometry, single or as a pair."""
+
+    def single() -> Encoder:
+        made: Encoder
+        if request.encoder is not None:
+            made = as_encoder(copy.deepcopy(request.encoder))
+        else:
+            made = MLP(
+                n_features * len(s.time_lags),
+                request.n_components,
+                whitening=copy.deepcopy(scaling),
+                gain=s.input_gain,
+                linear_start=s.linear_start and scaling is not None,
+                generator=generator,
+            )
+        return Projected(made, geometry) if geometry.scale_free else made
+
+    target = single()
+    return Asymmetric(single(), target) if request.asymmetric else target
+
+
+def try_parts(request: Request, run: Run, series: TimeSeries) -> None:
+    """A custom part that cannot take the data says so now, in one sentence."""
+    d, n, where = request.n_components, 2, run.device
+    states = torch.linspace(-1, 1, 5 * d, device=where).view(5, d)
+    x, others = states[:n], states[n:]
+    if request.encoder is not None:
+        lags = np.array(run.settings.time_lags)
+        rows = series.observations[series.with_past(int(lags.max()))[:n, None] - lags]
+        windows = torch.from_numpy(rows.reshape(len(rows), -1)).to(where)
+        _try("encoder", run.encoder, {"windows": windows}, (len(rows), d))
+    if isinstance(request.dynamics, nn.Module):
+        C, u = run.dynamics.context, series.control
+        now = x[:, None].expand(-1, C + 1, -1) if C else x
+        drive = None if u is None else torch.from_numpy(np.array(u[:n])).to(where)
+        K, f = run.dynamics.n_modes, run.dynamics
+        if K:
+            _try("dynamics: its bank", f, {"x": now, "u": drive}, (n, K, d), "bank")
+        _try("dynamics", f, {"x": now, "x_next": x, "u": drive}, (n, d))
+        if (maps := f.linear_maps()) is not None and maps.shape != (max(K, 1), d, d):
+            raise InputError(f"dynamics: its linear_maps have shape {tuple(maps.shape)}; wanted "
+                             f"{(max(K, 1), d, d)}")  # fmt: skip
+    if isinstance(request.similarity, nn.Module):
+        _try("similarity", run.geometry, {"q": x, "k": x}, (n,))
+        _try("similarity", run.geometry, {"q": x[:, None], "k": others}, (n, len(others)))
+
+
+def _try(
+    name: str,
+    part: nn.Module,
+    inputs: Mapping[str, Tensor | None],
+    wanted: tuple[int, ...],
+    method: str = "__call__",
+) -> None:
+    """On a copy, and with the random numbers put back: a part that passes starts as it was."""
+    came = ", ".join(f"{k} {None if v is None else tuple(v.shape)}" for k, v in inputs.items())
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            shape = tuple(methodcaller(method, *inputs.values())(copy.deepcopy(part).eval()).shape)
+    except Exception as error:  # whatever a user's code raises
+        raise InputError(f"{name}: cannot take {came}: {error}; wanted {wanted}") from error
+    if shape != wanted:
+        raise InputError(f"{name}: gave shape {shape} for {came}; wanted {wanted}")
+
+
+def saved_whitening(weights: Mapping[str, Tensor], n_frames: int) -> Whitening | None:
+    """The input scaling among the weights of a saved MLP, wherever the encoder keeps it."""
+    found = {k.rsplit(".", 1)[1]: v for k, v in weights.items()
+             if k.startswith("encoder.") and ".whitening." in k}  # fmt: skip
+    if not found:
+        return None
+    return Whitening(found["shift"], found["frame"], found.get("window"), n_frames)
+
+
+def device(name: str) -> torch.device:
+    if name != "auto":
+        try:
+            found = torch.device(name)
+            torch.empty(0, device=found).cpu()
+        except (RuntimeError, AssertionError, TypeError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"device: {name!r} cannot be used here: {reason}") from error
+        return found
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -1,0 +1,34 @@
+"""No dynamics: the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor
+
+from dynacl.dynamics.base import SHARP, Dynamics
+from dynacl.settings import Wish
+
+
+@final
+class Identity(Dynamics):
+    """f(x) = x: contrastive learning without dynamics."""
+
+    identifies = True
+
+    def __init__(
+        self, d: int, *, n_controls: int = 0, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.d = d
+
+    def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
+        return x
+
+    def wishes(self) -> Sequence[Wish]:
+        return (SHARP,)
+
+    def linear_maps(self) -> Tensor:
+        return torch.eye(self.d)[None]

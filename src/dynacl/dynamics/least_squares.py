@@ -1,0 +1,52 @@
+"""Fitting maps to pairs of states: closed form where there is one, gradient descent elsewhere."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def linear_fit(x: Tensor, x_next: Tensor, u: Tensor | None, bias: bool) -> dict[str, Tensor]:
+    """x_next ≈ A x (+ b) (+ B u), in float64: "matrix", "bias" and "control"."""
+    parts = [x] + ([u] if u is not None else []) + ([x.new_ones(len(x), 1)] if bias else [])
+    regressors = torch.cat(parts, dim=1).double()
+    # The normal equations lose half the digits; the orthogonal driver does not.
+    solution = torch.linalg.lstsq(regressors, x_next.double(), driver="gelsd").solution.T
+    d = x.shape[1]
+    fit = {"matrix": solution[:, :d]}
+    if u is not None:
+        fit["control"] = solution[:, d : d + u.shape[1]]
+    if bias:
+        fit["bias"] = solution[:, -1]
+    return fit
+
+
+@torch.no_grad()
+def assign(parameter: Tensor | None, value: Tensor, part: int | slice = slice(None)) -> None:
+    """Write a fit into a parameter, or into one mode of it."""
+    if parameter is not None:
+        parameter[part] = value.to(parameter.dtype)
+
+
+@torch.enable_grad()
+def descend(
+    model: nn.Module,
+    x: Tensor,
+    x_next: Tensor,
+    u: Tensor | None,
+    generator: torch.Generator | None,
+) -> None:
+    """Adam on the mean squared error, for models without a closed form."""
+    learned = [p for p in model.parameters() if p.requires_grad]
+    if not learned:
+        return
+    optimizer = torch.optim.Adam(learned, lr=1e-2)
+    now = x if x.ndim == 2 else x[:, -1]
+    scale = (x_next - now).square().mean().clamp(min=torch.finfo(x.dtype).tiny)
+    for _ in range(500):
+        rows = torch.randint(len(x), (min(len(x), 4096),), generator=generator)
+        drive = None if u is None else u[rows]
+        loss = (model(x[rows], x_next[rows], drive) - x_next[rows]).square() / scale
+        optimizer.zero_grad()
+        loss.mean().backward()
+        optimizer.step()

@@ -1,0 +1,98 @@
+"""Polynomial dynamics."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from dynacl.dynamics.base import Dynamics, Library, control_matrix, driven
+from dynacl.dynamics.least_squares import linear_fit
+from dynacl.dynamics.whitened import Whitened
+from dynacl.settings import Wish
+
+REACH = 4.0  # standard deviations, beyond which the correction is that of the border
+QUADRATIC = 2  # the highest degree that is stable over several steps in training
+
+
+@final
+class Polynomial(Dynamics):
+    """f(x) = x + R W m(z) (+ B u), m all monomials of z up to `degree`. W starts at zero.
+
+    Beyond `reach` standard deviations, where no data are, the correction is that of the border: a
+    power must not throw a roll-out to infinity.
+    """
+
+    identifies = True
+    options = ("degree",)
+    powers: Tensor
+
+    def __init__(
+        self,
+        d: int,
+        degree: int = 2,
+        n_controls: int = 0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if degree < 1:
+            raise ValueError(f"degree: got {degree}; wanted at least 1")
+        self.degree, self.reach = degree, REACH
+        # Each monomial is a product of `degree` columns of [z, 1]; column d is the 1.
+        columns = list(combinations_with_replacement(range(d + 1), degree))
+        self.register_buffer("powers", torch.tensor(columns), persistent=False)
+        self.whitened = Whitened(d)
+        self.weight = nn.Parameter(torch.zeros(d, len(columns)))
+        self.control = control_matrix(d, n_controls)
+
+    def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
+        z, root = self.whitened(x)
+        z = z.clamp(-self.reach, self.reach)
+        return driven(x + self.monomials(z) @ self.weight.T @ root.T, self.control, u)
+
+    def wishes(self) -> Sequence[Wish]:
+        several = (
+            Wish("horizon", 20, "Many redrawings of the state space look quadratic over one small "
+                 "step, or over ten; few over one, two, … and twenty."),
+            Wish("mixed", True, "So each pair has its own number of steps."),
+            Wish("one_step", 0.0, "Short steps first are what folds the state space."),
+        )  # fmt: skip
+        return (
+            *(several if self.degree <= QUADRATIC else ()),  # higher powers run off over several
+            Wish("duration", 0.6, "Longer, and quadratic dynamics slowly redraw what they had "
+                 "found. Measured on Lorenz: R² on three data sets 0.993, 0.986, 0.978 after 1,750 "
+                 "steps, 0.985, 0.975, 0.972 after 3,000."),
+        )  # fmt: skip
+
+    def monomials(self, z: Tensor) -> Tensor:
+        with_one = torch.cat([z, torch.ones_like(z[..., :1])], -1)
+        out = with_one[..., self.powers[:, 0]]
+        for column in self.powers.T[1:]:
+            out = out * with_one[..., column]
+        return out
+
+    def observe(self, x: Tensor) -> None:
+        self.whitened.update(x)
+
+    @torch.no_grad()
+    def refit(self, x: Tensor, x_next: Tensor, u: Tensor | None = None, **how: Any) -> None:
+        self.whitened.restart(x)
+        z, root = self.whitened(x)
+        target = torch.linalg.solve_triangular(root, (x_next - x).T, upper=False).T
+        fit = linear_fit(self.monomials(z), target, None if self.control is None else u, False)
+        self.weight.copy_(fit["matrix"])
+        if self.control is not None:
+            self.control.copy_(root.double() @ fit["control"])
+
+    def library(self) -> Library:
+        """All monomials; the model is the polynomial itself, also where no data are."""
+        unbounded = copy.deepcopy(self)
+        unbounded.reach = float("inf")
+        names = [f"x{i + 1}" for i in range(len(self.weight))] + [""]
+        monomials = ["·".join(n for n in (names[j] for j in term) if n) or "1"
+                     for term in self.powers.tolist()]  # fmt: skip
+        return Library(monomials, self.monomials, unbounded)

@@ -1,0 +1,59 @@
+"""Dynamics fitted anew to the latents found so far: in the middle of training, and at its end.
+
+Gradient descent may leave two modes merged, or modes that fit few pairs and throw others far away;
+least squares and argmin in turn do not. Only observations are used.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+from dynacl.data import TimeSeries
+from dynacl.dynamics.post_hoc import fit_post_hoc
+from dynacl.run import Run
+from dynacl.sampling import Rows, encoded_pairs, rows
+
+PAIRS = 20_000
+
+
+@torch.no_grad()
+def refit(run: Run, data: Rows, generator: torch.Generator) -> None:
+    """Fit the dynamics to pairs of latents, in the way that suits it."""
+    t = data.steps[torch.randint(len(data.steps), (PAIRS,), generator=generator)]
+    now, following, drive = encoded_pairs(run, data, t)
+    on_cpu = copy.deepcopy(run.dynamics).cpu()  # the least-squares solver runs on the CPU only
+    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, generator=generator)
+    run.dynamics.load_state_dict(on_cpu.state_dict())
+
+
+def refit_at_rest(run: Run, series: TimeSeries) -> None:
+    """Fit the dynamics anew whenever training stands still, where the settings say so.
+
+    The new fit is kept if it predicts better on pairs that it was not fitted to; otherwise the
+    dynamics stays as it was trained. Random numbers are drawn from a copy of the generator: a run
+    that goes on has its own.
+    """
+    if not run.settings.refit_at_end:
+        return
+    run.keep_dynamics()
+    generator = torch.Generator()
+    generator.set_state(run.generator.get_state())
+    data = rows(series, run)
+    mixed = data.steps[torch.randperm(len(data.steps), generator=generator)]
+    judges, others = mixed.tensor_split([min(PAIRS, len(mixed) // 4)])
+    run.dynamics.eval()
+    before = one_step_error(run, data, judges)
+    refit(run, data._replace(steps=others), generator)
+    if not one_step_error(run, data, judges) < before and run.as_trained is not None:
+        run.dynamics.load_state_dict(run.as_trained)
+
+
+@torch.no_grad()
+def one_step_error(run: Run, data: Rows, t: Tensor) -> float:
+    """Mean squared error of the dynamics, its modes inferred, over pairs that start at t."""
+    now, following, drive = encoded_pairs(run, data, t)
+    drive = None if drive is None else drive.to(run.device)
+    return float((run.dynamics(now, following, drive) - following).square().mean())

@@ -1,0 +1,139 @@
+"""A run: everything that training needs to go on, and nothing that it does."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from dynacl.dynamics.base import Dynamics
+from dynacl.encoders import Encoder
+from dynacl.objective.emphasis import Emphasis
+from dynacl.objective.geometry.base import Geometry
+from dynacl.objective.geometry.flat import Flat
+from dynacl.objective.infonce import Loss
+from dynacl.optimizers import SOAP
+from dynacl.settings import Settings
+
+# Inputs of a layer from where its rate falls. Each weight moves by about the rate, so the output of
+# a layer moves by the rate times its number of inputs. Measured on one recording of 800 cells, five
+# lags: with the full rate its encoder ends constant (docs/log.md). No layer of the simulated
+# systems is as wide.
+WIDE = 200
+Record = dict[str, float]
+
+
+@dataclass
+class Run:
+    """Models, optimisers, randomness and history."""
+
+    encoder: Encoder
+    dynamics: Dynamics
+    settings: Settings
+    generator: torch.Generator
+    geometry: Geometry = field(default_factory=Flat)
+    optimizers: list[torch.optim.Optimizer] = field(default_factory=list)
+    step: int = 0
+    seconds: float = 0.0
+    history: list[Record] = field(default_factory=list)
+    pending: list[Loss] = field(default_factory=list)  # losses since the last record
+    interrupted: bool = False
+    whole: bool = True  # False: read from a file of weights, without optimisers and randomness
+    emphasis: Emphasis | None = None
+    as_trained: dict[str, Tensor] | None = None  # the dynamics' state, where inference has another
+    reasons: dict[str, str] = field(default_factory=dict)  # why settings are what they are
+
+    def __post_init__(self) -> None:
+        if self.settings.emphasis:
+            self.emphasis = self.emphasis or Emphasis(self.settings.emphasis).to(self.device)
+        self.optimizers = self.optimizers or make_optimizers(self)
+        self.dynamics.begin(self.settings, self.generator)
+
+    @property
+    def device(self) -> torch.device:
+        return next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
+
+    @property
+    def horizon(self) -> int:
+        """Steps from a reference to its positive, now; the most of them where they are mixed."""
+        return self.settings.horizon if self.step >= self.settings.several_from else 1
+
+    @property
+    def n_negatives(self) -> int:
+        s = self.settings
+        if s.n_negatives is not None:
+            return s.n_negatives
+        return (2 if self.encoder.symmetric else 1) * (s.batch_size - 1)
+
+    @property
+    def cap(self) -> float:
+        """The most bits that the loss can show: log2(M + 1)."""
+        return math.log2(self.n_negatives + 1)
+
+    @property
+    def bandwidth(self) -> float:
+        """Of the density estimate: as wide as the noise, φ's own kernel, unless told otherwise."""
+        if self.settings.bandwidth is not None:
+            return self.settings.bandwidth
+        return float(self.geometry.temperature.detach())
+
+    def set_rates(self) -> None:
+        """Learning rates, and what the dynamics anneals, for this step."""
+        progress = min(1.0, self.step / max(1, self.settings.max_iter))
+        self.dynamics.anneal(progress)
+        if self.settings.schedule == "constant":
+            return
+        warm = min(1.0, (self.step + 1) / max(1, self.settings.max_iter // 50))
+        factor = warm * 0.5 * (1 + math.cos(math.pi * progress))
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak"] * factor
+
+    def rest(self) -> None:
+        """The modules as inference wants them."""
+        self.encoder.eval()
+        self.dynamics.eval()
+
+    def go_on(self) -> None:
+        """The modules as training left them: in its mode, and the dynamics as it was."""
+        if self.as_trained is not None:
+            self.dynamics.load_state_dict(self.as_trained)
+            self.as_trained = None
+        self.encoder.train()
+        self.dynamics.train()
+
+    def keep_dynamics(self) -> None:
+        """Before inference changes the dynamics: training goes on with what it left."""
+        state = self.dynamics.state_dict()
+        self.as_trained = self.as_trained or {k: v.clone() for k, v in state.items()}
+
+
+def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
+    """Adam with one rate for the encoder and one for the dynamics; or SOAP for the encoder."""
+    s = run.settings
+    encoder = [p for p in run.encoder.parameters() if p.requires_grad]
+    others = [*run.dynamics.parameters(), *run.geometry.parameters()]
+    dynamics = [p for p in others if p.requires_grad]
+    optimizers: list[torch.optim.Optimizer] = []
+    if s.optimizer == "soap" and encoder:
+        eased = itertools.groupby(encoder, _ease)
+        groups = [{"params": list(p), "lr": s.learning_rate * ease} for ease, p in eased]
+        optimizers.append(SOAP(groups))
+        encoder = []
+    groups = [{"params": encoder, "lr": s.learning_rate}] if encoder else []
+    if dynamics:
+        groups.append({"params": dynamics, "lr": s.dynamics_learning_rate})
+    if groups:
+        optimizers.append(torch.optim.Adam(groups, fused=s.optimizer == "soap"))
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["peak"] = group["lr"]
+    return optimizers
+
+
+def _ease(p: nn.Parameter) -> float:
+    """Factor on the rate of a wide layer."""
+    return min(1.0, WIDE / p.shape[1]) if p.ndim == 2 else 1.0
