@@ -4,9 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install demo test lint bench docs clean
+.PHONY: install hooks demo test lint bench docs clean
 
 install: $(READY)
+
+# ruff and mypy before each commit.
+hooks: $(READY)
+	$(BIN)/pre-commit install
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -18,6 +22,8 @@ demo: $(READY)
 
 test: $(READY) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=90
+	# Again without the compiled kernel, for what touches the loss.
+	DYNACL_NATIVE=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m loss
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -28,7 +34,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 docs: $(READY)
-	@echo "The documentation is Markdown: docs/method.md, docs/speed.md, docs/reproduction.md, docs/log.md"
+	$(BIN)/python -c "from dynacl.parameters import table; print(table(), end='')" > docs/parameters.md
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .coverage
