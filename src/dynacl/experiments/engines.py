@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import signal
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -22,6 +22,8 @@ from dynacl.experiments.fitting import Outcome, run
 from dynacl.experiments.plan import Config, name
 
 DEATHS = 3  # of a worker, from which its fit counts as failed
+LOOK = 5.0  # seconds between two looks at a cluster that is silent
+LOST = 90.0  # seconds without work, after which what is pending counts as lost
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -99,23 +101,55 @@ def on_client(client: Any, configs: Sequence[Config]) -> Iterator[Outcome]:
     A scheduler suspects all that a dead worker held, also what only waited there. What it gives up
     is tried once more, each alone, when all else is done: neighbours are innocent.
     """
-    from distributed import as_completed
-
     futures = {
         # In this order: fits of the same data together, which a worker keeps.
         client.submit(run, c, key=f"dynacl-{name(c)}", pure=True, priority=-i): c
         for i, c in enumerate(configs)
     }
     suspects = []
-    for future in as_completed(list(futures)):
-        outcome = _fetch(future)
+    for future in _completed(client, futures):
+        outcome = "the cluster lost it" if future.status == "pending" else _fetch(future)
         if isinstance(outcome, str):
             suspects.append(futures[future])
         else:
             yield outcome
     for config in suspects:
-        outcome = _fetch(client.submit(run, config, key=f"dynacl-{name(config)}-alone", pure=True))
-        yield _died(config, outcome) if isinstance(outcome, str) else outcome
+        yield _alone(client, config)
+
+
+def _alone(client: Any, config: Config) -> Outcome:
+    """One fit by itself, again if the cluster loses it."""
+    why: Outcome | str = ""
+    for again in range(DEATHS):
+        key = f"dynacl-{name(config)}-alone-{again}"
+        (future,) = _completed(client, [client.submit(run, config, key=key, pure=True)])
+        if future.status == "pending":
+            why = "the cluster lost it"
+            continue
+        why = _fetch(future)
+        break
+    return _died(config, why) if isinstance(why, str) else why
+
+
+def _completed(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
+    """Futures as they are done. Those that are still pending when they come are lost.
+
+    A scheduler may forget a fit whose worker dies at the wrong moment: it waits for ever, and no
+    worker has it. So if nothing of ours runs anywhere for a while, though there are workers, what
+    is pending is given back as it is.
+    """
+    from distributed import wait
+
+    left, idle = set(futures), 0.0
+    while left:
+        try:
+            done = wait(list(left), timeout=LOOK, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            runs = any(client.call_stack(list(left)).values())
+            idle = 0.0 if runs or not client.scheduler_info()["workers"] else idle + LOOK
+            done = left if idle >= LOST else set()
+        yield from done
+        left -= done
 
 
 def _fetch(future: Any) -> Outcome | str:
