@@ -9,8 +9,6 @@ from dynacl import DCL, metrics, simulate
 from dynacl.data import TimeSeries, Truth
 from dynacl.simulate.systems import rotation
 
-pytestmark = pytest.mark.loss
-
 
 def stationary_pairs(A, Sigma, S, n, rng):
     """Trials of two steps: x ~ N(0, S), x' = A x + ε with the given Σ; both have marginal S."""
