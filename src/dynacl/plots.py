@@ -33,7 +33,7 @@ def latents(true: Array, aligned: dict[str, Array], steps: int = 300) -> Figure:
 
 
 def modes(true: Sequence[Array], inferred: Sequence[Array]) -> Figure:
-    """Mode of each step, a row a trial: true, inferred (labels matched), and where they differ."""
+    """Mode of each step, one row per trial: true, inferred (labels matched), where they differ."""
     a, b = np.stack(list(true)), np.stack(list(inferred))
     K = int(max(a.max(), b.max())) + 1
     counts = np.zeros((K, K), dtype=int)

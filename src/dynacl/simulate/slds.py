@@ -75,7 +75,7 @@ def slds(
 ) -> TimeSeries:
     """x' = A_k x + ε; the angles of A_k are uniform in [0, angle] degrees, one for each plane.
 
-    The mode k is a Markov chain that leaves for each other mode with switch_probability a step.
+    The mode k is a Markov chain that leaves for each other mode with switch_probability per step.
     """
     whole("modes", modes, 1)
     if not 0 <= switch_probability * max(modes - 1, 1) <= 1:
