@@ -3,21 +3,44 @@
 import numpy as np
 import torch
 
-from dynacl import metrics
+from dynacl import TimeSeries, metrics
 from dynacl.encoders import MLP
+from dynacl.settings import Settings
+from dynacl.subspace import linear_start, principal_components
 from dynacl.whitening import whitening
 
 
-def test_linear_start_is_near_the_largest_principal_components():
+def test_principal_components_are_the_largest_inputs():
     y = np.random.default_rng(0).standard_normal((2000, 5)).astype(np.float32)
     y *= np.float32([3, 1, 0.5, 0.01, 2])
-    generator = torch.Generator().manual_seed(0)
-    encoder = MLP(5, 3, whitening=whitening(y), linear_start=True, generator=generator)
-    x = encoder(torch.from_numpy(y)).detach().numpy()
-    assert metrics.r2(x, y[:, [0, 4, 1]]) > 0.95  # the three largest, and nothing else
-    assert metrics.r2(x, y[:, [2, 3]]) < 0.05
-    few = MLP(2, 3, linear_start=True, generator=generator)  # fewer inputs than latents
-    assert few(torch.from_numpy(y[:, :2])).shape == (2000, 3)
+    scaling = whitening(y)
+    x = scaling(torch.from_numpy(y)) @ principal_components(scaling, 3).T
+    assert metrics.r2(x.numpy(), y[:, [0, 4, 1]]) > 0.99  # the three largest, and nothing else
+    assert metrics.r2(x.numpy(), y[:, [2, 3]]) < 0.01
+
+
+def test_an_encoder_starts_near_its_linear_map_and_can_be_nothing_else():
+    y = torch.randn(2000, 5, generator=torch.Generator().manual_seed(0))
+    start = torch.randn(3, 5, generator=torch.Generator().manual_seed(1))
+    encoder = MLP(5, 3, linear_start=start, generator=torch.Generator().manual_seed(2))
+    assert metrics.r2((y @ start.T).numpy(), encoder(y).detach().numpy()) > 0.95
+    assert encoder.be_linear()
+    torch.testing.assert_close(encoder(y), y @ start.T)
+    assert not MLP(5, 3).be_linear()
+
+
+def test_frames_with_large_noise_channels_start_at_what_can_be_predicted():
+    # Two faint channels turn slowly, two loud ones are noise: principal components take these.
+    rng, t = np.random.default_rng(0), np.arange(4000)
+    slow = 0.1 * np.stack([np.sin(t / 20), np.cos(t / 20)], axis=1)
+    y = np.concatenate([slow, 10 * rng.standard_normal((4000, 2))], axis=1).astype(np.float32)
+    series = TimeSeries.of(y)
+    scaling = whitening(y)
+    start = linear_start(series, scaling, Settings(), 2).weight
+    found = (scaling(torch.from_numpy(y)) @ start.T).numpy()
+    loud = (scaling(torch.from_numpy(y)) @ principal_components(scaling, 2).T).numpy()
+    assert metrics.r2(slow, found) > 0.99
+    assert metrics.r2(slow, loud) < 0.1
 
 
 def test_a_free_f_and_the_sphere_have_no_linear_start(trials, small):

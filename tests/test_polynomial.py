@@ -42,8 +42,10 @@ def test_polynomial_finds_lorenz_where_linear_dynamics_do_not():
     data = simulate.lorenz(rng=np.random.default_rng(1), steps=20_000, observed=10, layers=1)
     model = small(3, "polynomial", max_iter=400).fit(data)
     found, linear = evaluate(model, data), evaluate(small(3, max_iter=400).fit(data), data)
-    assert found["r2"] > 0.93 > linear["r2"] + 0.05
-    assert found["dyn_r2_10"] > 0.9
+    # One layer of mixing is linear, so a linear encoder finds the state; but not where it goes.
+    assert found["r2"] > 0.93
+    assert linear["r2"] > 0.99
+    assert found["dyn_r2_10"] > 0.9 > linear["dyn_r2_10"] + 0.05
     assert found["dyn_r2_10"] > found["dyn_r2_10_control"] + 0.2
     flow = equations(model, data)
     true = dict(zip(flow["monomials"], flow["true"][1], strict=True))

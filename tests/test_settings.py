@@ -31,6 +31,7 @@ OTHER = {
     "emphasis": 3.0,
     "emphasis_from": 0.25,
     "input_gain": 2.0,
+    "validation": 0.2,
     "linear_start": False,
     "switching_logits": "relative",
     "density_correction": "euclidean",

@@ -22,6 +22,7 @@ from dynacl.dynamics.base import Request as DynamicsRequest
 from dynacl.dynamics.naming import options as dynamics_options
 from dynacl.dynamics.naming import resolve as resolve_dynamics
 from dynacl.encoders import MLP, Asymmetric, CustomEncoder, Encoder, Projected, as_encoder
+from dynacl.judging import Judge, judge_for, split
 from dynacl.objective import density
 from dynacl.objective.geometry import BY_NAME as GEOMETRIES
 from dynacl.objective.geometry.base import Geometry
@@ -29,6 +30,7 @@ from dynacl.objective.geometry.naming import resolve as resolve_geometry
 from dynacl.parameters import PARAMETERS
 from dynacl.run import Run
 from dynacl.settings import Settings
+from dynacl.subspace import linear_start
 from dynacl.values import plain
 from dynacl.whitening import Whitening, observed_dimensions, whitening
 
@@ -80,13 +82,38 @@ def begin(request: Request, series: TimeSeries, seed: int) -> Run:
     geometry = resolve_geometry(request.similarity)
     check_parts(request, f, geometry)
     settled, reasons = settings_of(request, f, geometry, series)
-    scaling = input_scaling(request, series, settled)
-    encoder = make_encoder(request, series.n_features, settled, scaling, geometry, generator)
+    seen, _ = held_out(settled, f, series)
+    scaling = input_scaling(request, seen, settled)
+    start = None
+    if settled.linear_start and scaling is not None:
+        start = linear_start(seen, scaling, settled, request.n_components)
+    encoder = make_encoder(
+        request,
+        series.n_features,
+        settled,
+        scaling,
+        None if start is None else start.weight,
+        geometry,
+        generator,
+    )
     run = assemble(request, encoder, f, geometry, settled, generator)
     run.reasons = reasons
+    run.correlations = None if start is None else start.correlations
     check_settings(run)
     try_parts(request, run, series)
     return run
+
+
+def judged(run: Run, series: TimeSeries) -> tuple[TimeSeries, Judge | None]:
+    """What the run trains on, and the judge that looks at the rest; None: nothing is held out."""
+    seen, held = held_out(run.settings, run.dynamics, series)
+    return (seen, None) if held is None else (seen, judge_for(run, seen, held))
+
+
+def held_out(s: Settings, f: Dynamics, series: TimeSeries) -> tuple[TimeSeries, TimeSeries | None]:
+    """What is trained on, and what is not: neither weights nor input scaling see it."""
+    room = max(s.time_lags) + (f.context + 2 * s.horizon) * s.time_offset
+    return split(series, s.validation, room)
 
 
 def settings_of(
@@ -120,7 +147,10 @@ def rebuild(
     scaling = None
     if request.encoder is None:
         scaling = saved_whitening(weights, len(settled.time_lags))
-    encoder = make_encoder(request, n_features, settled, scaling, geometry, generator)
+    start = None
+    if settled.linear_start and scaling is not None:
+        start = torch.zeros(request.n_components, scaling.n_outputs)
+    encoder = make_encoder(request, n_features, settled, scaling, start, geometry, generator)
     run = assemble(request, encoder, f, geometry, settled, generator)
     run.whole = False
     return run
@@ -230,6 +260,7 @@ def make_encoder(
     n_features: int,
     s: Settings,
     scaling: Whitening | None,
+    start: Tensor | None,
     geometry: Geometry,
     generator: torch.Generator,
 ) -> Encoder:
@@ -245,7 +276,7 @@ def make_encoder(
                 request.n_components,
                 whitening=copy.deepcopy(scaling),
                 gain=s.input_gain,
-                linear_start=s.linear_start and scaling is not None,
+                linear_start=start,
                 generator=generator,
             )
         return Projected(made, geometry) if geometry.scale_free else made

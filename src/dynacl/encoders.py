@@ -36,6 +36,10 @@ class Encoder(nn.Module, ABC):
         """What it changes in the training settings, and why."""
         return ()
 
+    def be_linear(self) -> bool:
+        """Leave nothing but the linear start; False where there is none."""
+        return False
+
     def references(self, y: Tensor) -> Tensor:
         """Latents from which the dynamics starts."""
         x: Tensor = self(y)
@@ -65,7 +69,7 @@ class MLP(Encoder):
         hidden: Sequence[int] | None = None,
         whitening: Whitening | None = None,
         gain: float = 1.0,
-        linear_start: bool = False,
+        linear_start: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         """gain: the most by which the first layer's initial weights grow, for sharper features from
@@ -73,8 +77,8 @@ class MLP(Encoder):
         0.0026); with three, a fit of Lorenz folded (docs/log.md). In between it grows by one for
         each input, which no measurement supports.
 
-        linear_start: the layers add to a linear map that starts at the principal components of the
-        input, and start small beside it.
+        linear_start: (d, inputs); the layers add to a linear map that starts there, and start small
+        beside it.
         """
         super().__init__()
         d = n_components
@@ -87,15 +91,20 @@ class MLP(Encoder):
         self.layers = nn.Sequential(*parts[:-1])
         with torch.no_grad():
             self.layers[0].weight.mul_(float(np.clip(n_inputs - FEW, 1, gain)))  # type: ignore[operator]
-        self.linear = _linear(n_inputs, d, generator) if linear_start else None
-        if self.linear is not None:
-            order = np.arange(n_inputs) if whitening is None else whitening.order
+        self.linear = None if linear_start is None else _linear(n_inputs, d, generator)
+        if self.linear is not None and linear_start is not None:
             with torch.no_grad():
-                self.linear.weight.zero_()
-                for i, column in enumerate(order[: -d - 1 : -1].tolist()):
-                    self.linear.weight[i, column] = 1
+                self.linear.weight.copy_(linear_start)
                 self.linear.bias.zero_()
                 self.layers[-1].weight.mul_(0.1)  # type: ignore[operator]
+
+    @torch.no_grad()
+    def be_linear(self) -> bool:
+        if self.linear is None or not self.linear.weight.any(1).all():
+            return False  # with fewer inputs than latents some would be constant
+        for parameter in self.layers[-1].parameters():
+            parameter.zero_()
+        return True
 
     def forward(self, y: Tensor) -> Tensor:
         z = y if self.whitening is None else self.whitening(y)

@@ -37,7 +37,12 @@ class DCL(TransformerMixin, BaseEstimator):
     encoder_, dynamics_, similarity_ : nn.Module
     settings_ : Settings, as they were used.
     reasons_ : dict, why settings are not those of the protocol.
-    history_ : list of dict, the loss and its parts over the steps.
+    history_ : list of dict, the loss and its parts over the steps, and from the judge's first look
+        on `held_out`: the mean logarithm of what is missed of held-out observations.
+    verdict_ : str, what the judge handed out, if not what the last step left; else empty.
+    canonical_correlations_ : array or None, of a window with the window after it, falling. For a
+        linear system and mixing those that are not near 0 number the dimensions of the state; in
+        general they are an upper bound.
     transitions_ : array (K, K) or None, how often one hidden mode follows another.
     n_features_in_, n_iter_ : int
 
@@ -139,6 +144,7 @@ class DCL(TransformerMixin, BaseEstimator):
         horizon = min(run.settings.horizon, settings.horizon)  # these trials may be shorter
         until = run.step + settings.max_iter
         run.settings = replace(run.settings, max_iter=until, horizon=horizon)
+        run.floor, run.best, run.judged, run.verdict = None, None, [], ""  # of other data
         return self._train(series, callback, run.settings.max_iter)
 
     def resume(self, X: Any, *, u: Any = None, callback: Callback | None = None) -> DCL:
@@ -262,6 +268,10 @@ class DCL(TransformerMixin, BaseEstimator):
             "transitions": None if self.transitions_ is None else self.transitions_.tolist(),
             "n_iter": self.n_iter_,
             "history": self.history_,
+            "verdict": self.verdict_,
+            "correlations": None
+            if self.canonical_correlations_ is None
+            else self.canonical_correlations_.tolist(),
         }
         persistence.save_model(self.run_, about, path)
 
@@ -303,7 +313,9 @@ class DCL(TransformerMixin, BaseEstimator):
             weights,
         )
         model.run_.step, model.run_.history = config["n_iter"], config["history"]
-        model.run_.reasons = config.get("reasons", {})
+        model.run_.reasons, model.run_.verdict = config["reasons"], config["verdict"]
+        shown = config["correlations"]
+        model.run_.correlations = None if shown is None else np.array(shown)
         persistence.load_parts(model.run_, weights)
         chain = config["transitions"]
         model.transitions_ = None if chain is None else np.array(chain, dtype=np.float32)
@@ -343,7 +355,8 @@ class DCL(TransformerMixin, BaseEstimator):
         return series
 
     def _train(self, series: TimeSeries, callback: Callback | None, until: int) -> DCL:
-        train(self.run_, series, until=until, callback=callback, verbose=self.verbose)
+        seen, judge = assembly.judged(self.run_, series)
+        train(self.run_, seen, until=until, callback=callback, judge=judge, verbose=self.verbose)
         if self.run_.interrupted:
             warnings.warn(
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3
@@ -358,6 +371,8 @@ class DCL(TransformerMixin, BaseEstimator):
         self.similarity_ = run.geometry.given
         self.settings_, self.reasons_ = run.settings, run.reasons
         self.history_, self.n_iter_ = run.history, run.step
+        self.verdict_ = run.verdict
+        self.canonical_correlations_ = run.correlations
         return self
 
     def _latents(self, series: TimeSeries) -> tuple[TimeSeries, Array, Array]:

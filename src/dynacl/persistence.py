@@ -22,11 +22,12 @@ from torch import Tensor, nn
 from dynacl._version import __version__
 from dynacl.data import InputError
 from dynacl.objective.infonce import Loss
-from dynacl.run import Run
+from dynacl.run import Run, Snapshot
 from dynacl.settings import Settings
 
 FORMAT = 3
 PARTS = ("encoder", "dynamics", "geometry")
+SNAPSHOTS = ("floor", "best")
 
 
 def save_model(run: Run, about: Mapping[str, Any], folder: str | os.PathLike[str]) -> None:
@@ -76,7 +77,7 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
 
 
 def load_weights(part: nn.Module, weights: Mapping[str, Tensor], name: str) -> None:
-    mine = {k[len(name) + 1 :]: v for k, v in weights.items() if k.startswith(name + ".")}
+    mine = _under(f"{name}.", weights)
     try:
         part.load_state_dict(mine)
     except RuntimeError as error:
@@ -92,6 +93,10 @@ def load_parts(run: Run, weights: Mapping[str, Tensor]) -> None:
         load_weights(getattr(run, name), weights, name)
 
 
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}
+
+
 def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
     """One file with everything from which the run continues bit for bit."""
     tensors = _parts(run) | {f"dynamics.{k}": v for k, v in (run.as_trained or {}).items()}
@@ -99,6 +104,10 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
         for j, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{i}.{j}.{k}": torch.as_tensor(v) for k, v in state.items()}
     tensors["generator"] = run.generator.get_state()
+    kept = {name: shot for name in SNAPSHOTS if (shot := getattr(run, name)) is not None}
+    for name, shot in kept.items():
+        for part, weights in shot.weights.items():
+            tensors |= {f"{name}.{part}.{k}": v for k, v in weights.items()}
     if run.emphasis is not None:
         tensors |= {f"emphasis.{k}": v for k, v in run.emphasis.state_dict().items()}
     if run.pending:
@@ -110,6 +119,8 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
         "step": run.step,
         "seconds": run.seconds,
         "history": run.history,
+        "judged": run.judged,
+        "snapshots": {name: [shot.figure, shot.step] for name, shot in kept.items()},
     }
     cpu = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
     write(Path(path), save(cpu, metadata={"run": json.dumps(meta)}))
@@ -139,6 +150,10 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
     run.generator.set_state(tensors["generator"])
     run.pending = [Loss(*row.unbind()) for row in tensors.get("pending", torch.empty(0, 3))]
     run.step, run.seconds, run.history = meta["step"], meta["seconds"], meta["history"]
+    run.judged = [(step, figure) for step, figure in meta["judged"]]
+    for name, (figure, step) in meta["snapshots"].items():
+        weights = {part: _under(f"{name}.{part}.", tensors) for part in PARTS}
+        setattr(run, name, Snapshot(figure, step, weights))
     return run
 
 

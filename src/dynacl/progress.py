@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from types import TracebackType
@@ -36,7 +37,11 @@ class Progress:
             self.bar.close()
 
     def show(self, step: int, record: dict[str, float], cap: float) -> None:
-        self.tell(step, f"loss {record['loss']:.4f}, fit {record['bits']:.2f} of {cap:.2f} bits")
+        judged = ""
+        if "held_out" in record:  # a mean logarithm: back to a share of the variance
+            judged = f", {math.exp(record['held_out']):.2%} of held-out data missed"
+        fit = f"loss {record['loss']:.4f}, fit {record['bits']:.2f} of {cap:.2f} bits"
+        self.tell(step, fit + judged)
 
     def tell(self, step: int, text: str) -> None:
         if self.bar is not None:

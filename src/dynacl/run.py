@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,15 @@ from dynacl.settings import Settings
 # systems is as wide.
 WIDE = 200
 Record = dict[str, float]
+Weights = dict[str, dict[str, Tensor]]  # by part
+
+
+class Snapshot(NamedTuple):
+    """Weights at a step, and how well they predict held-out data; lower is better."""
+
+    figure: float
+    step: int
+    weights: Weights
 
 
 @dataclass
@@ -45,6 +55,11 @@ class Run:
     emphasis: Emphasis | None = None
     as_trained: dict[str, Tensor] | None = None  # the dynamics' state, where inference has another
     reasons: dict[str, str] = field(default_factory=dict)  # why settings are what they are
+    correlations: Any = None  # of a window with the window after it, falling; None: not known
+    floor: Snapshot | None = None  # the linear start, completed by dynamics fitted to it
+    best: Snapshot | None = None  # by the judge, so far
+    judged: list[tuple[int, float]] = field(default_factory=list)  # step and figure of each look
+    verdict: str = ""  # what is handed out, if not what the last step left
 
     def __post_init__(self) -> None:
         if self.settings.emphasis:
@@ -92,18 +107,37 @@ class Run:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak"] * factor
 
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder, "dynamics": self.dynamics, "geometry": self.geometry}
+
+    def weights(self) -> Weights:
+        """A copy of all weights, from which `restore` puts them back."""
+        return {
+            name: {k: v.detach().clone() for k, v in part.state_dict().items()}
+            for name, part in self.parts.items()
+        }
+
+    def restore(self, weights: Weights) -> None:
+        for name, part in self.parts.items():
+            part.load_state_dict(weights[name])
+
     def rest(self) -> None:
         """The modules as inference wants them."""
         self.encoder.eval()
         self.dynamics.eval()
+
+    def wake(self) -> None:
+        """The modules as training wants them."""
+        self.encoder.train()
+        self.dynamics.train()
 
     def go_on(self) -> None:
         """The modules as training left them: in its mode, and the dynamics as it was."""
         if self.as_trained is not None:
             self.dynamics.load_state_dict(self.as_trained)
             self.as_trained = None
-        self.encoder.train()
-        self.dynamics.train()
+        self.wake()
 
     def keep_dynamics(self) -> None:
         """Before inference changes the dynamics: training goes on with what it left."""

@@ -93,6 +93,12 @@ class Settings:
         "the encoder starts at a linear map of the input. From a random start it may fold what "
         "drifts far, or miss what is faint beside it",
     )
+    validation: float = setting(
+        0.1,
+        Number(most=0.5),
+        "share of the data that is held out to judge the training by the prediction of "
+        "observations; 0: no judge",
+    )
     switching_logits: str = setting("mean", OneOf(LOGITS), "of the soft choice among modes")
     density_correction: str | None = setting(
         None, OrNone(OneOf(KERNELS)), "kernel of the density estimate α in embedding space"
@@ -162,6 +168,7 @@ def _paper(batch: int, negatives: int, steps: int, rate: float, dynamics_rate: f
             optimizer="adam",
             schedule="constant",
             standardize=False,
+            validation=0.0,
             switching_logits="reciprocal",
         ),
         adapts=False,

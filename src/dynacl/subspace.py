@@ -11,8 +11,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from dynacl.data import Array
+from dynacl.data import Array, TimeSeries
+from dynacl.settings import Settings
+from dynacl.whitening import Whitening
+
+MOST = 20_000  # windows that are looked at, evenly spread
+ENOUGH = 0.01  # dimensions per row, below which covariances are taken as they are
+FAINT = 1e-10  # share of the largest variance, below which a direction is rounding
+FURTHER = 5  # steps ahead by which starts are compared, beside one
 
 
 class LinearState(NamedTuple):
@@ -51,5 +60,77 @@ def _inverse_root(covariance: Array, share: float) -> Array:
     return root
 
 
-ENOUGH = 0.01  # dimensions per row, below which covariances are taken as they are
-FAINT = 1e-10  # share of the largest variance, below which a direction is rounding
+class Start(NamedTuple):
+    """Where an encoder's linear map starts, (d, inputs), and the canonical correlations."""
+
+    weight: Tensor
+    correlations: Array
+
+
+def linear_start(series: TimeSeries, scaling: Whitening, s: Settings, d: int) -> Start:
+    """The best linear map from whitened windows to d latents.
+
+    Canonical variates, where windows are long enough for them. Of single frames, the data decide
+    between these and the principal components: by the prediction of frames that neither was made
+    from. Where there are no more inputs than latents, both span the same.
+    """
+    lags = np.array(s.time_lags)
+    reach, offset = int(lags.max()), s.time_offset
+    weight = principal_components(scaling, d)
+    t = series.steps(offset + reach, reach, allow_short=True)
+    t = t[:: max(1, -(-len(t) // MOST))]
+    if len(t) < 4 * d or scaling.n_outputs <= d:
+        return Start(weight, np.empty(0))
+    past = _whitened(series, scaling, t[:, None] - lags)
+    future = _whitened(series, scaling, t[:, None] + offset + reach - lags)
+    found = canonical_variates(past, future, d)
+    variates = torch.zeros_like(weight)
+    variates[: found.directions.shape[1]] = torch.from_numpy(found.directions.T).float()
+    if len(lags) == 1 and not _predicts_better(series, scaling, offset, variates, weight):
+        return Start(weight, found.correlations)
+    return Start(variates, found.correlations)
+
+
+def principal_components(scaling: Whitening, d: int) -> Tensor:
+    """The d whitened inputs that matter most, as a map (d, inputs)."""
+    weight = torch.zeros(d, scaling.n_outputs)
+    for i, column in enumerate(scaling.order[: -d - 1 : -1].tolist()):
+        weight[i, column] = 1
+    return weight
+
+
+def _whitened(series: TimeSeries, scaling: Whitening, rows: Array) -> Array:
+    windows = torch.from_numpy(series.observations[rows].reshape(len(rows), -1))
+    found: Array = scaling(windows).double().numpy()
+    return found
+
+
+def _predicts_better(
+    series: TimeSeries, scaling: Whitening, offset: int, one: Tensor, other: Tensor
+) -> bool:
+    """Whether frames are predicted better from one linear state than from another.
+
+    One and a few steps ahead, by linear dynamics and a linear readout, both least squares on the
+    first three quarters of the frames, judged on the last.
+    """
+    t = series.steps(FURTHER * offset, allow_short=True)
+    t = t[:: max(1, -(-len(t) // MOST))]
+    if len(t) < 8 * scaling.n_outputs:
+        return False
+    z = _whitened(series, scaling, t[:, None])
+    first = slice(3 * len(t) // 4)
+    rest = slice(3 * len(t) // 4, None)
+    missed = []
+    for weight in (one, other):
+        x = z @ weight.T.double().numpy()
+        total = 0.0
+        for h in (1, FURTHER):
+            ahead = _whitened(series, scaling, (t + h * offset)[:, None])
+            map_, *_ = np.linalg.lstsq(_with_one(x[first]), ahead[first], rcond=None)
+            total += float(np.square(_with_one(x[rest]) @ map_ - ahead[rest]).sum())
+        missed.append(total)
+    return missed[0] < missed[1]
+
+
+def _with_one(x: Array) -> Array:
+    return np.concatenate([x, np.ones((len(x), 1))], axis=1)

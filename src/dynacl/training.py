@@ -20,6 +20,7 @@ from torch import Tensor
 
 from dynacl.data import TimeSeries
 from dynacl.dynamics.ahead import reach
+from dynacl.judging import Judge
 from dynacl.memory import kept_memory
 from dynacl.objective.density import log_density
 from dynacl.objective.infonce import Loss, info_nce
@@ -42,19 +43,23 @@ def train(
     *,
     until: int | None = None,
     callback: Callback | None = None,
+    judge: Judge | None = None,
     verbose: bool = False,
 ) -> Run:
     """Take the run to step `until` (default: its max_iter). Ctrl-C stops it, nothing is lost.
 
     callback(run, record) is called with every record of the history; if it returns True, training
-    stops.
+    stops. judge: looks at the run now and then; it may end the training, and says what is handed
+    out.
     """
     settings = run.settings
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
     data = rows(series, run)
     run.go_on()
-    run.interrupted = False
+    run.interrupted = ended = False
+    if judge is not None and run.step == 0:
+        judge.begin(run)
     started = time.perf_counter() - run.seconds
     with (
         Progress(until, run.step, enabled=verbose) as bar,
@@ -68,11 +73,13 @@ def train(
                     refit(run, data, run.generator)
                 run.pending.append(training_step(run, data))
                 run.step += 1
-                if run.step % every == 0 or run.step == until:
+                if judge is not None and judge.due(run):
+                    ended = judge.look(run)
+                if run.step % every == 0 or run.step == until or ended:
                     run.seconds = time.perf_counter() - started
                     record = take_record(run)
                     bar.show(run.step, record, run.cap)
-                    if callback is not None and callback(run, record):
+                    if (callback is not None and callback(run, record)) or ended:
                         break
         except KeyboardInterrupt:
             interrupted.append(True)
@@ -84,6 +91,10 @@ def train(
                 f"the goodness of fit is at its cap of log2({run.n_negatives} + 1) = {run.cap:.2f} "
                 "bits: it cannot tell better models apart; more negatives raise the cap"
             )
+        if judge is not None and (ended or run.step >= settings.max_iter):
+            run.verdict = judge.conclude(run)
+            if run.verdict:
+                bar.say(run.verdict)
     run.seconds = time.perf_counter() - started
     run.rest()
     return run
@@ -219,5 +230,7 @@ def take_record(run: Run) -> Record:
         "bits": run.cap - total / math.log(2),
         "seconds": round(run.seconds, 3),
     }
+    if run.judged:
+        record["held_out"] = run.judged[-1][1]
     run.history.append(record)
     return record

@@ -95,6 +95,8 @@ def run(options: argparse.Namespace) -> int:
         "loss": last.get("loss"),
         "bits": last.get("bits"),
         "bits_cap": model.run_.cap,
+        "held_out": last.get("held_out"),
+        "verdict": model.verdict_,
     }
     keep(model, out, found)  # before anything else can fail
     if model.run_.interrupted:
@@ -108,6 +110,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{out}: {model.n_iter_} steps in {model.run_.seconds:.0f} s")
         print_table({k: v for k, v in found.items() if isinstance(v, float)})
+        if model.verdict_:
+            print(f"  {model.verdict_[0].upper()}{model.verdict_[1:]}.")
     return 0
 
 

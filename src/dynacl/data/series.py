@@ -192,6 +192,15 @@ class TimeSeries:
         rows = np.concatenate([np.arange(self.bounds[i], self.bounds[i + 1]) for i in trials])
         return self._rows(rows, [int(self.lengths[i]) for i in trials])
 
+    def cut(self, lengths: Ints, *, last: bool = False) -> TimeSeries:
+        """The first `lengths[i]` rows of each trial i; with `last` those after them."""
+        at = self.bounds[:-1] + lengths
+        spans = zip(at, self.bounds[1:], strict=True) if last else zip(self.bounds[:-1], at,
+                                                                       strict=True)  # fmt: skip
+        rows = np.concatenate([np.arange(a, b) for a, b in spans])
+        kept = self.lengths - lengths if last else lengths
+        return self._rows(rows, kept.tolist())
+
     def head(self, rows: int) -> TimeSeries:
         """The trials within the first `rows` rows, the last of them cut where the rows end.
 

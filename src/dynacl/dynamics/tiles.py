@@ -30,6 +30,8 @@ class Tiles(Bank):
                  "or all tiles would start alike."),
             Wish("refit_at_end", True, "Gradient descent leaves tiles that fit few pairs and throw "
                  "others far away; least squares do not."),
+            Wish("validation", 0.0, "What the user gets is the bank that is fitted when training "
+                 "ends, which a look in the middle does not see."),
             Wish("switching_logits", "relative", "Errors of neighbouring tiles differ by a ratio, "
                  "not by a distance."),
             *self.asked(),

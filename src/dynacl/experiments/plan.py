@@ -201,7 +201,9 @@ def protocol_settings(protocol: str) -> dict[str, Any]:
 
 def train_as(row: Row, scale: str, protocol: str) -> dict[str, Any]:
     """Arguments of DCL that say how to train."""
-    training: dict[str, Any] = {"protocol": "default"} | dict(row.our_training)
+    # No judge: models on the same data are compared after the same training, baselines too.
+    unjudged = {"protocol": "default", "settings": {"validation": 0.0}}
+    training: dict[str, Any] = unjudged | dict(row.our_training)
     if protocol == "paper":
         training = {"protocol": f"paper-{row.family}"} | dict(row.paper_training)
         if scale == "quick":

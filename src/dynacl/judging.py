@@ -1,0 +1,130 @@
+"""The judge inside `fit`: data that are held out, the linear floor, and what is handed out.
+
+A fit starts at the best linear model of its data, judges itself by the prediction of observations
+that it does not train on, and never ends below where it started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dynacl.data import TimeSeries
+from dynacl.prediction import fit_readout, held_out_prediction
+from dynacl.recipe import correlation_time
+from dynacl.refitting import refit
+from dynacl.run import Run, Snapshot
+from dynacl.sampling import rows
+
+FURTHEST = 20  # steps ahead that are judged, at most
+MOST_ROWS = 20_000  # that are held out
+FEWEST_ROWS = 80  # that can judge
+LOOKS = 20  # at held-out data, over the part of the training that has the full horizon
+CLEARLY = 0.02  # of the mean logarithm of what is missed: less is noise
+BADLY = 0.3  # by which the last look must be worse than the best, for the best to be handed out
+PATIENCE = 6  # looks, all badly worse than the best, after which training stops …
+STEADY = 100  # … but not before so many steps
+
+
+def split(series: TimeSeries, share: float, room: int) -> tuple[TimeSeries, TimeSeries | None]:
+    """Training and held-out data: whole trials, evenly spread; or the last part of long ones.
+
+    room: rows that a window and its predictions span. It is left out between the two parts of a
+    trial, and a part that has no more is no judge. None: there is nothing to hold out.
+    """
+    share = min(share, MOST_ROWS / len(series))
+    if share * len(series) < FEWEST_ROWS:
+        return series, None
+    if series.n_trials >= 5:
+        n = max(1, round(share * series.n_trials))
+        held = np.unique(np.linspace(0, series.n_trials - 1, n + 2).round().astype(int)[1:-1])
+        if not (series.lengths[held] > room).any():
+            return series, None
+        kept = np.setdiff1d(np.arange(series.n_trials), held)
+        return series.select(kept.tolist()), series.select(held.tolist())
+    ends = (share * series.lengths).astype(int)
+    if (ends <= room).any() or (series.lengths - ends - room <= 4 * room).any():
+        return series, None
+    return series.cut(series.lengths - ends - room), series.cut(series.lengths - ends, last=True)
+
+
+def judge_for(run: Run, series: TimeSeries, held: TimeSeries) -> Judge:
+    """Of predictions one step ahead, and as far as observations are correlated, and in between."""
+    offset = run.settings.time_offset
+    room = int(held.lengths.max()) - 1 - max(run.settings.time_lags)
+    furthest = max(1, min(correlation_time(series, offset, FURTHEST), (room - 1) // offset))
+    horizons = tuple(sorted({1, round(furthest**0.5), furthest}))
+    return Judge(series, held, horizons)
+
+
+@dataclass
+class Judge:
+    """Looks at a run now and then, remembers the best, and says in the end what to hand out."""
+
+    training: TimeSeries
+    held: TimeSeries
+    horizons: tuple[int, ...]
+
+    def figure(self, run: Run) -> float:
+        """The mean logarithm of what the run misses of the held-out observations."""
+        training = run.encoder.training
+        run.rest()
+        readout = fit_readout(run, self.training, torch.Generator().manual_seed(0))
+        found = held_out_prediction(run, readout, self.held, self.horizons).figure()
+        if training:
+            run.wake()
+        return found
+
+    def begin(self, run: Run) -> None:
+        """The floor: the encoder's linear start, completed by dynamics of the model's own class."""
+        if not run.dynamics.learns:
+            return
+        before = run.weights()
+        if run.encoder.be_linear():
+            refit(run, rows(self.training, run), torch.Generator().manual_seed(0))
+            run.floor = Snapshot(self.figure(run), 0, run.weights())
+        run.restore(before)
+
+    def due(self, run: Run) -> bool:
+        """Whether this is a step to look at: some of those that have the full horizon."""
+        since, last = run.step - run.settings.several_from, run.step == run.settings.max_iter
+        return since > 0 and (since % self.every(run) == 0 or last)
+
+    def every(self, run: Run) -> int:
+        return max(1, (run.settings.max_iter - run.settings.several_from) // LOOKS)
+
+    def look(self, run: Run) -> bool:
+        """Judge the run as it is; True: it has not gained for long, and training may stop."""
+        figure = self.figure(run)
+        run.judged.append((run.step, figure))
+        if run.best is None or figure < run.best.figure:
+            run.best = Snapshot(figure, run.step, run.weights())
+        recent = [figure for _, figure in run.judged[-PATIENCE:]]
+        long = len(recent) == PATIENCE and run.step - run.best.step >= STEADY
+        return long and min(recent) > run.best.figure + BADLY
+
+    def conclude(self, run: Run) -> str:
+        """Put the weights in place that predict held-out data best; one sentence if they are not
+        those of the last step."""
+        ahead = f"held-out observations {_listed(self.horizons)} steps ahead"
+        if run.best is None:
+            return ""
+        last = run.judged[-1][1]
+        ends = run.best.figure if last > run.best.figure + BADLY else last
+        if run.floor is not None and run.floor.figure < ends - CLEARLY:
+            run.restore(run.floor.weights)
+            return f"no step of the training predicts {ahead} better than the linear start does: " \
+                   "the linear start is handed out"  # fmt: skip
+        if last > run.best.figure + BADLY:
+            run.restore(run.best.weights)
+            return (f"stopped at step {run.step} of {run.settings.max_iter}: step {run.best.step} "
+                    f"predicts {ahead} best, and its weights are handed out")  # fmt: skip
+        return ""
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} and {last}" if first else last

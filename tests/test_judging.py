@@ -1,0 +1,138 @@
+"""The judge inside fit: what it holds out, and that a fit never ends below its linear start."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dynacl import DCL, TimeSeries, metrics, persistence, simulate
+from dynacl.judging import FEWEST_ROWS, split
+
+LAGS = (0, 10, 20)
+
+
+def numbered(lengths):
+    """A series whose observations are the numbers of its rows."""
+    rows = np.arange(sum(lengths), dtype=np.float32)[:, None]
+    return TimeSeries(rows, np.concatenate([[0], np.cumsum(lengths)]))
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    """A linear system of six dimensions, of which a frame shows three."""
+    return simulate.lds(rng=np.random.default_rng(1000), d=6, rank=3, mixing="linear", observed=8,
+                        trials=40, steps=300)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(hidden):
+    return DCL(6, time_lags=LAGS, max_iter=400, batch_size=256, random_state=0).fit(hidden)
+
+
+def test_whole_trials_are_held_out_where_there_are_several():
+    series = numbered([100] * 20)
+    seen, held = split(series, 0.1, room=5)
+    assert (seen.n_trials, held.n_trials) == (18, 2)
+    assert sorted([*seen.observations.ravel(), *held.observations.ravel()]) == list(range(2000))
+    assert set(held.lengths) == {100}
+
+
+def test_the_end_of_long_trials_is_held_out_with_a_gap():
+    series = numbered([1000, 2000])
+    seen, held = split(series, 0.1, room=7)
+    assert seen.lengths.tolist() == [893, 1793]
+    assert held.lengths.tolist() == [100, 200]
+    assert held.observations[0] - seen.observations[892] == 8  # seven rows are in neither
+    assert held.observations[-1] == 2999
+
+
+@pytest.mark.parametrize(
+    ("lengths", "share", "room"),
+    [
+        ([50], 0.1, 1),
+        ([100] * 20, 0.0, 5),
+        ([10] * 500, 0.1, 12),
+        ([FEWEST_ROWS * 10 - 20], 0.1, 3),
+    ],
+)
+def test_nothing_is_held_out_where_it_could_not_judge(lengths, share, room):
+    series = numbered(lengths)
+    seen, held = split(series, share, room)
+    assert held is None
+    assert seen is series
+
+
+def test_of_large_data_few_rows_are_held_out():
+    series = numbered([1000] * 1000)
+    assert len(split(series, 0.1, room=5)[1]) == 20_000
+
+
+def test_training_does_not_see_what_is_held_out(hidden):
+    _, held = split(hidden, 0.1, room=30)
+    other = hidden.observations.copy()
+    is_held = (other[:, None] == held.observations[::300][None]).all(-1).any(1)
+    for start in np.flatnonzero(is_held):  # the first row of each held-out trial
+        other[start : start + 300] = np.roll(other[start : start + 300], 7, axis=0)
+    changed = replace(hidden, observations=other)
+    arguments = {"max_iter": 30, "batch_size": 64, "random_state": 0}
+    one, two = (DCL(6, **arguments).fit(s) for s in (hidden, changed))
+    assert [r["loss"] for r in one.history_] == [r["loss"] for r in two.history_]
+    assert one.run_.judged != two.run_.judged
+
+
+def test_a_fit_ends_no_lower_than_the_best_linear_map(hidden, model):
+    rows = hidden.with_past(max(LAGS))
+    windows = hidden.observations[rows[:, None] - np.array(LAGS)].reshape(len(rows), -1)
+    latents = hidden.truth.latents[rows]
+    ceiling = metrics.r2(latents, windows)
+    assert metrics.r2(latents, np.concatenate(model.transform(hidden))) > ceiling - 0.01
+
+
+def test_what_is_handed_out_is_the_best_that_was_seen(hidden, model):
+    run = model.run_
+    figures = [figure for _, figure in run.judged]
+    assert run.best.figure == min(figures)
+    assert run.floor.figure < run.best.figure  # nothing non-linear is there to be learned
+    assert "linear start is handed out" in model.verdict_
+    assert not any(p.any() for p in model.encoder_.layers[-1].parameters())
+
+
+def test_correlations_show_the_dimensions_of_a_linear_state(model):
+    assert model.canonical_correlations_[5] > 0.8
+    assert model.canonical_correlations_[6] < 0.2
+
+
+def test_the_verdict_and_the_correlations_are_saved(model, tmp_path):
+    model.save(tmp_path)
+    loaded = DCL.load(tmp_path)
+    assert loaded.verdict_ == model.verdict_
+    np.testing.assert_allclose(loaded.canonical_correlations_, model.canonical_correlations_)
+
+
+def test_a_judged_run_that_is_resumed_equals_one_that_was_not_stopped(hidden, model, tmp_path):
+    arguments = {"time_lags": LAGS, "max_iter": 400, "batch_size": 256, "random_state": 0}
+    stopped = DCL(6, **arguments)
+    stopped.fit(hidden, callback=lambda run, record: record["step"] >= 250)
+    assert 0 < stopped.n_iter_ < 400
+    stopped.save(tmp_path)
+    persistence.save_checkpoint(stopped.run_, tmp_path / "checkpoint")
+    resumed = DCL.load(tmp_path)
+    persistence.load_checkpoint(resumed.run_, tmp_path / "checkpoint")
+    resumed.resume(hidden)
+    assert resumed.verdict_ == model.verdict_
+    assert resumed.run_.judged == model.run_.judged
+    for mine, other in zip(resumed.encoder_.parameters(), model.encoder_.parameters(), strict=True):
+        assert torch.equal(mine, other)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"dynamics": "identity"}, {"protocol": "paper-lds", "n_negatives": 64},
+                  {"similarity": "dot"}, {"asymmetric": True}, {"settings": {"validation": 0.0}}],
+    ids=str,
+)  # fmt: skip
+def test_baselines_spheres_pairs_and_paper_protocols_have_no_judge(hidden, arguments):
+    model = DCL(6, max_iter=5, batch_size=32, random_state=0, **arguments).fit(hidden)
+    assert model.run_.judged == []
+    assert model.run_.floor is None
+    assert model.verdict_ == ""
