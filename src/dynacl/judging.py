@@ -22,10 +22,10 @@ from dynacl.sampling import rows
 FURTHEST = 20  # steps ahead that are judged, at most
 MOST_ROWS = 20_000  # that are held out
 FEWEST_ROWS = 80  # that can judge
-LOOKS = 20  # at held-out data, over the part of the training that has the full horizon
+LOOKS = 8  # at held-out data, over the part of the training that has the full horizon
 CLEARLY = 0.02  # of the mean logarithm of what is missed: less is noise
 BADLY = 0.3  # by which the last look must be worse than the best, for the best to be handed out
-PATIENCE = 6  # looks, all badly worse than the best, after which training stops …
+PATIENCE = 3  # looks, all badly worse than the best, after which training stops …
 STEADY = 100  # … but not before so many steps
 
 

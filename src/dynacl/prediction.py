@@ -1,8 +1,7 @@
 """How well observations are predicted that a model was not trained on: one function for all.
 
 A prediction starts from a window of observations, goes h steps by the dynamics, and comes back to
-observations by the readout. Beside it stand what a user has already: persistence (nothing changes)
-and a vector autoregression of the same lags (with control: ARX).
+observations by the readout. Beside it stands persistence: nothing changes.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from dynacl.data import Array, TimeSeries
 from dynacl.readout import Readout
 from dynacl.run import Run
 
-ROWS = 5_000  # most starts that are judged, evenly spread
-RIDGE = 1e-6  # of the autoregression, relative to the variance of its inputs
+ROWS = 4_000  # most rows that a readout is fitted to, and most starts that are judged
 
 
 class Judged(NamedTuple):
@@ -35,10 +33,12 @@ class Judged(NamedTuple):
 
 def fit_readout(run: Run, series: TimeSeries, generator: torch.Generator) -> Readout:
     """Latents to observations, on rows of the training data."""
-    past = max(run.settings.time_lags)
-    some = series.head(4 * ROWS)
-    x = torch.from_numpy(inference.latents(run, some))
-    y = torch.from_numpy(np.array(some.trimmed(past).observations))
+    lags = np.array(run.settings.time_lags)
+    t = _spread(series.with_past(int(lags.max())))
+    windows = torch.from_numpy(series.observations[t[:, None] - lags].reshape(len(t), -1))
+    with torch.inference_mode():
+        x = run.encoder(windows.to(run.device)).cpu()
+    y = torch.from_numpy(series.observations[t])
     return Readout(x.shape[1], y.shape[1]).fit(x, y, generator)
 
 
@@ -76,5 +76,10 @@ def _missed(true: Array, predicted: Array, variance: float) -> float:
 def _starts(series: TimeSeries, ahead: int) -> Array:
     """Rows with `ahead` more in their trial, evenly spread; not a trial's first, whose modes no
     pair has told yet."""
-    t = series.steps(ahead, 1, allow_short=True)
-    return t[np.linspace(0, len(t) - 1, min(len(t), ROWS)).astype(int)] if len(t) else t
+    return _spread(series.steps(ahead, 1, allow_short=True))
+
+
+def _spread(rows: Array) -> Array:
+    """At most ROWS of them, evenly spread."""
+    some: Array = rows[:: max(1, -(-len(rows) // ROWS))]
+    return some
