@@ -15,18 +15,8 @@ from torch import nn
 from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
 from dynacl.data import Truth
 from dynacl.dynamics import BY_NAME, named
+from planes import normal, rotation
 from quick_models import small, tiny
-
-Array = np.ndarray
-
-
-def normal(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def rotation(degrees: float) -> Array:
-    a = np.deg2rad(degrees)
-    return np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
 
 
 @pytest.mark.parametrize("driven", [False, True])

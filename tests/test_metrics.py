@@ -14,18 +14,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
 from dynacl import InputError, metrics
-
-Array = np.ndarray
-
-
-def normal(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def rotation(degrees: float) -> Array:
-    a = np.deg2rad(degrees)
-    return np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
-
+from planes import Array, normal, rotation
 
 # -- latents -----------------------------------------------------------------------------------
 

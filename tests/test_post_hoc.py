@@ -8,17 +8,7 @@ import torch
 
 from dynacl import metrics, simulate
 from dynacl.dynamics import Linear, Request, SwitchingLinear, fit_post_hoc, named
-
-Array = np.ndarray
-
-
-def normal(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def rotation(degrees: float) -> Array:
-    a = np.deg2rad(degrees)
-    return np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+from planes import normal, rotation
 
 
 @pytest.mark.parametrize("bias", [False, True])
