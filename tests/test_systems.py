@@ -28,6 +28,7 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "sphere": ("sphere", {"noise": 1e-7}),
     "slds": ("slds", {"switch_probability": 0.02}),
     "lorenz": ("lorenz", {}),
+    "flow": ("rossler", {}),
 }
 SIZES = {"one trial": (1, 400), "many trials": (20, 30)}
 
@@ -115,7 +116,7 @@ def test_oracle_does_not_share_memory_with_the_system() -> None:
 
 def test_a_flow_is_one_map_without_modes_and_control() -> None:
     flows = {way for way in WAYS if behind(drawn(way)).has_flow}
-    assert flows == {"identity", "lds", "sphere", "lorenz"}
+    assert flows == {"identity", "lds", "sphere", "lorenz", "flow"}
     assert behind(simulate.preset("control-none", rng=rng(), trials=1, steps=2)).has_flow
 
 

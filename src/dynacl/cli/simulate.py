@@ -40,8 +40,8 @@ SYSTEM_OPTIONS: dict[str, dict[str, Any]] = {
     "switch_probability": {"type": float, "help": "per step and per other mode (slds)"},
     "concentration": {"type": float, "help": "of the starts around one point (sphere)"},
     "control": {"choices": CONTROLS, "help": "control input (control-…)"},
-    "dt": {"type": float, "help": "step size (lorenz)"},
-    "start": {"type": float, "nargs": 3, "help": "starting point (lorenz)"},
+    "dt": {"type": float, "help": "step size (lorenz, rossler)"},
+    "start": {"type": float, "nargs": 3, "help": "starting point (lorenz, rossler)"},
     "mixing": {"choices": ("mlp", "linear", "none"), "help": "from latents to observations"},
     "layers": {"type": int, "help": "layers of the mixing MLP"},
     "observed": {"type": int, "help": "observed dimensions"},
@@ -51,8 +51,9 @@ SYSTEM_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("system", nargs="?", choices=list(simulate.PRESETS), help="a data set of "
-                        "the paper; the options below replace its settings")  # fmt: skip
+    parser.add_argument("system", nargs="?", choices=list(simulate.PRESETS), help="a data set, of "
+                        "the paper except rossler; the options below replace its settings"
+                        )  # fmt: skip
     parser.add_argument("--again", metavar="FILE", help="new trials of the system in this file")
     parser.add_argument("--trials", type=int, help="number of trials")
     parser.add_argument("--steps", type=int, help="steps per trial")

@@ -1,6 +1,7 @@
 """Systems with a known answer: functions of (settings, rng) -> TimeSeries with its truth."""
 
 from dynacl.simulate.base import System
+from dynacl.simulate.flow import flow
 from dynacl.simulate.identity import identity
 from dynacl.simulate.lds import controlled, lds
 from dynacl.simulate.lorenz import LORENZ_STARTS, lorenz
@@ -15,6 +16,7 @@ __all__ = [
     "System",
     "again",
     "controlled",
+    "flow",
     "identity",
     "lds",
     "lorenz",

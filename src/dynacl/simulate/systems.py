@@ -1,6 +1,6 @@
-"""Systems by kind, the paper's data sets by name, and new trials of the system behind data.
+"""Systems by kind, data sets by name, and new trials of the system behind data.
 
-The defaults of the simulators are the paper's settings.
+The defaults of the simulators are the paper's settings; `rossler` is not of the paper.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.simulate.base import System
 from dynacl.simulate.control import CONTROLS
+from dynacl.simulate.flow import Flow, flow
 from dynacl.simulate.identity import Identity, identity
 from dynacl.simulate.lds import LDS, controlled, lds
 from dynacl.simulate.lorenz import Lorenz, lorenz
@@ -29,6 +30,7 @@ SYSTEMS: dict[str, type[System]] = {
     Sphere.kind: Sphere,
     SLDS.kind: SLDS,
     Lorenz.kind: Lorenz,
+    Flow.kind: Flow,
 }
 
 # name: (simulator, settings that differ from its defaults)
@@ -43,11 +45,12 @@ PRESETS: dict[str, tuple[Callable[..., TimeSeries], dict[str, Any]]] = {
     "control-step": (controlled, {}),
     "control-lds": (controlled, {"control": "lds"}),
     "sphere": (sphere, {}),
+    "rossler": (flow, {}),
 }
 
 
 def preset(name: str, *, rng: np.random.Generator, **overrides: Any) -> TimeSeries:
-    """One of the paper's data sets by name, with any setting replaced."""
+    """A data set by name, with any setting replaced."""
     if name not in PRESETS:
         raise InputError(f"system: got {name!r}; wanted one of {', '.join(PRESETS)}")
     simulator, settings = PRESETS[name]
