@@ -1,6 +1,6 @@
 """All benchmarks: one table on the screen, every number in benchmarks/results.json.
 
-make bench                          everything (about an hour on two cores)
+make bench                          everything (about three hours on two cores)
 python -m benchmarks kernel step    only these
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks import growth, kernel, quality, step, uses
+from benchmarks.zoo import __main__ as zoo
 from dynacl import __version__
 
 OUT = Path(__file__).with_name("results.json")
@@ -26,6 +27,7 @@ PARTS = {
     "curves": quality.measure_curves,
     "uses": uses.measure,
     "growth": growth.measure,
+    "zoo": zoo.measure,
 }
 
 

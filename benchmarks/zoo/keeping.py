@@ -1,0 +1,82 @@
+"""Rows of tasks in files, and the recipe that they belong to."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import dynacl
+
+RUNS = Path(__file__).parents[2] / "runs" / "zoo"
+WHY = Path(__file__).with_name("why.json")  # seed: {task: why it stays below its ceiling}
+# What a fit does not pass through.
+OUTSIDE = {"baselines", "cli", "demo.py", "experiments", "flows.py", "plots.py"}
+
+
+def recipe() -> str:
+    """A fingerprint of the code that a fit passes through; words in it do not count."""
+    source = Path(dynacl.__file__).parent
+    code = hashlib.sha256()
+    for path in sorted(source.rglob("*.py")):
+        name = path.relative_to(source)
+        if name.parts[0] not in OUTSIDE:
+            code.update(f"{name} {_without_words(path.read_text())}".encode())
+    return code.hexdigest()[:8]
+
+
+def _without_words(text: str) -> str:
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [part for part in body if not _is_text(part)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def path(seed: int, scale: str, ending: str = "jsonl") -> Path:
+    RUNS.mkdir(parents=True, exist_ok=True)
+    return RUNS / f"{scale}-{seed}.{ending}"
+
+
+def add(row: dict[str, Any], seed: int, scale: str) -> None:
+    """A line at the end, its own also where the last one was cut off."""
+    file = path(seed, scale)
+    cut_off = file.exists() and not file.read_text().endswith("\n")
+    with file.open("a") as end:
+        end.write("\n" * cut_off + json.dumps(row) + "\n")
+
+
+def read(seed: int, scale: str) -> list[dict[str, Any]]:
+    """All rows, oldest first. A line that was cut off is left out."""
+    found = []
+    if path(seed, scale).exists():
+        for line in path(seed, scale).read_text().splitlines():
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+    return found
+
+
+def newest(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last row of each task, by task."""
+    last = {row["index"]: row for row in rows}
+    return [last[index] for index in sorted(last)]
+
+
+def reasons(seed: int) -> dict[str, str]:
+    """Why tasks of this seed stay below their ceilings, as far as it was looked into."""
+    found: dict[str, str] = json.loads(WHY.read_text()).get(str(seed), {}) if WHY.exists() else {}
+    return found
