@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import growth, kernel, quality, step, uses
+from benchmarks import first_pass, growth, kernel, quality, step, uses
 from benchmarks.zoo import __main__ as zoo
 from dynacl import __version__
 
@@ -25,6 +25,7 @@ PARTS = {
     "step": step.measure,
     "quality": lambda: quality.measure(list(quality.CASES), [0, 1, 2]),
     "curves": quality.measure_curves,
+    "first_pass": first_pass.measure,
     "uses": uses.measure,
     "growth": growth.measure,
     "zoo": zoo.measure,

@@ -23,6 +23,14 @@ def rank_deficient(rank, seed=1000):
                         observed=8, trials=40, steps=500)  # fmt: skip
 
 
+def noisy_circle(rows, channels):
+    rng = np.random.default_rng(0)
+    t = np.arange(rows)
+    state = np.stack([np.sin(t / 7), np.cos(t / 7)], axis=1)
+    noise = rng.standard_normal((rows, channels))
+    return state, state @ rng.standard_normal((2, channels)) + 0.5 * noise
+
+
 @pytest.mark.parametrize(("rank", "lags"), [(3, range(0, 50, 10)), (2, range(0, 40, 4))])
 def test_variates_reach_the_best_linear_map_and_show_the_dimension(rank, lags):
     series = rank_deficient(rank)
@@ -59,10 +67,7 @@ def test_variates_do_not_depend_on_the_scale_or_mixing_of_channels():
 
 
 def test_more_channels_than_samples_work():
-    rng = np.random.default_rng(0)
-    t = np.arange(200)
-    state = np.stack([np.sin(t / 7), np.cos(t / 7)], axis=1)
-    y = state @ rng.standard_normal((2, 500)) + 0.5 * rng.standard_normal((200, 500))
+    state, y = noisy_circle(200, 500)
     found = canonical_variates(y[:-1], y[1:], 2)
     assert np.isfinite(found.directions).all()
     assert metrics.r2(state[:-1], (y[:-1] - found.mean) @ found.directions) > 0.9
@@ -74,3 +79,23 @@ def test_constant_and_empty_directions_are_left_out():
     found = canonical_variates(past, np.roll(past, -1, axis=0), 4)
     assert np.isfinite(found.directions).all()
     assert found.directions.shape[1] <= 4
+
+
+def test_correlations_of_few_rows_are_no_more_than_one_and_show_the_state():
+    _, y = noisy_circle(400, 150)
+    found = canonical_variates(y[:-1], y[1:], 2)
+    assert found.correlations.max() <= 1
+    assert found.correlations[1] > 2 * found.correlations[2]
+
+
+def test_wide_windows_have_the_same_variates_as_narrow_ones(monkeypatch):
+    _, y = noisy_circle(600, 200)
+    whole = canonical_variates(y[:-1], y[1:], 2)
+    monkeypatch.setattr("dynacl.subspace.WIDE", 50)
+    first = canonical_variates(y[:-1], y[1:], 2)
+    assert len(first.correlations) < len(whole.correlations) == 200
+    np.testing.assert_allclose(
+        first.correlations, whole.correlations[: len(first.correlations)], rtol=1e-6
+    )
+    x, z = ((y[:-1] - found.mean) @ found.directions for found in (whole, first))
+    np.testing.assert_allclose(np.abs(x), np.abs(z), atol=1e-6)

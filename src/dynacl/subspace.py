@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy import linalg
+from scipy.sparse.linalg import svds
 from torch import Tensor
 
 from dynacl.data import Array, TimeSeries
@@ -21,6 +23,8 @@ from dynacl.whitening import Whitening
 MOST = 20_000  # windows that are looked at, evenly spread
 ENOUGH = 0.01  # dimensions per row, below which covariances are taken as they are
 FAINT = 1e-10  # share of the largest variance, below which a direction is rounding
+WIDE = 500  # dimensions from which decompositions are taken in parts: whole ones take minutes
+SHOWN = 20  # correlations that are kept beyond those of the d variates, of wide windows
 FURTHER = 5  # steps ahead by which starts are compared, beside one
 
 
@@ -29,7 +33,7 @@ class LinearState(NamedTuple):
 
     mean: Array  # (r,)
     directions: Array  # (r, d)
-    correlations: Array  # (min(r, s),)
+    correlations: Array  # (min(r, s),), or of wide windows the first d + SHOWN
 
 
 def canonical_variates(past: Array, future: Array, d: int) -> LinearState:
@@ -42,22 +46,48 @@ def canonical_variates(past: Array, future: Array, d: int) -> LinearState:
     mean = past.mean(0)
     past, future = past - mean, future - future.mean(0)
     n = len(past)
-    roots = [_inverse_root(side.T @ side / n, side.shape[1] / n) for side in (past, future)]
-    left, correlations, _ = np.linalg.svd(roots[0].T @ (past.T @ future / n) @ roots[1])
+    shrinks = [_shrinkage(side.shape[1] / n) for side in (past, future)]
+    roots = [
+        _inverse_root(side.T @ side / n, shrink)
+        for side, shrink in zip((past, future), shrinks, strict=True)
+    ]
+    kept = np.sqrt((1 - shrinks[0]) * (1 - shrinks[1]))
+    left, correlations = _leading(kept * roots[0].T @ (past.T @ future / n) @ roots[1], d)
     directions = roots[0] @ left[:, :d]
     spread = np.sqrt(np.square(past @ directions).mean(0))
     return LinearState(mean, directions / np.where(spread > 0, spread, 1.0), correlations)
 
 
-def _inverse_root(covariance: Array, share: float) -> Array:
+def _shrinkage(share: float) -> float:
+    """How far a covariance of so many dimensions per row goes towards a multiple of I."""
+    return min(0.5, share) if share > ENOUGH else 0.0
+
+
+def _inverse_root(covariance: Array, shrink: float) -> Array:
     """R with Rᵀ C R = I for a shrunk covariance C; directions without variance are left out."""
     size = len(covariance)
-    shrink = min(0.5, share) if share > ENOUGH else 0.0
     target = np.trace(covariance) / size
-    variance, axes = np.linalg.eigh((1 - shrink) * covariance + shrink * target * np.eye(size))
+    shrunk = (1 - shrink) * covariance + shrink * target * np.eye(size)
+    root: Array
+    if size > WIDE and shrink * target > 0:  # all directions have variance: any root will do
+        lower = np.linalg.cholesky(shrunk)
+        root = linalg.solve_triangular(lower, np.eye(size), lower=True).T
+        return root
+    variance, axes = np.linalg.eigh(shrunk)
     kept = variance > FAINT * max(variance[-1], np.finfo(float).tiny)
-    root: Array = axes[:, kept] / np.sqrt(variance[kept])
+    root = axes[:, kept] / np.sqrt(variance[kept])
     return root
+
+
+def _leading(coupling: Array, d: int) -> tuple[Array, Array]:
+    """Left singular vectors and singular values, falling; of a wide matrix the first ones alone."""
+    most = d + SHOWN
+    if min(coupling.shape) <= max(WIDE, 2 * most):
+        left, values, _ = np.linalg.svd(coupling, full_matrices=False)
+        return left, values
+    start = np.ones(min(coupling.shape))  # not a random one: the same data give the same variates
+    left, values, _ = svds(coupling, k=most, v0=start)
+    return left[:, ::-1], values[::-1]
 
 
 class Start(NamedTuple):
