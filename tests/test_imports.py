@@ -14,7 +14,7 @@ import dynacl
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
     {"_lazy", "_version", "data", "memory", "progress", "whitening"},
-    {"decoding", "metrics", "optimizers", "readout", "shapes", "values"},
+    {"decoding", "doubts", "metrics", "optimizers", "readout", "shapes", "values"},
     {"settings"},
     {"subspace"},
     {"dynamics", "objective"},

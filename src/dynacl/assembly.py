@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from dynacl import parameters, recipe, simulate
 from dynacl.data import InputError, TimeSeries
+from dynacl.doubts import check_data, check_modes
 from dynacl.dynamics import BY_NAME
 from dynacl.dynamics.base import Dynamics
 from dynacl.dynamics.base import Request as DynamicsRequest
@@ -76,12 +77,16 @@ class Request:
 
 def begin(request: Request, series: TimeSeries, seed: int) -> Run:
     """A run that has taken no step yet; fit leaves modules that it was given as they were."""
+    check_data(series)
     generator = torch.Generator().manual_seed(seed)
     system = None if series.truth is None else series.truth.system
     f = make_dynamics(request, series.n_controls, system, generator)
     geometry = resolve_geometry(request.similarity)
     check_parts(request, f, geometry)
+    if f.needs_system:  # the truth takes its input as it is
+        series = series.within(series.units, None)
     settled, reasons = settings_of(request, f, geometry, series)
+    check_modes(f.n_modes, request.n_components, len(series.steps(settled.time_offset)))
     seen, _ = held_out(settled, f, series)
     scaling = input_scaling(request, seen, settled)
     start = None
@@ -98,6 +103,7 @@ def begin(request: Request, series: TimeSeries, seed: int) -> Run:
     )
     run = assemble(request, encoder, f, geometry, settled, generator)
     run.reasons = reasons
+    run.units, run.control_units = series.units, series.control_units
     run.correlations = None if start is None else start.correlations
     check_settings(run)
     try_parts(request, run, series)
@@ -106,6 +112,7 @@ def begin(request: Request, series: TimeSeries, seed: int) -> Run:
 
 def judged(run: Run, series: TimeSeries) -> tuple[TimeSeries, Judge | None]:
     """What the run trains on, and the judge that looks at the rest; None: nothing is held out."""
+    series = series.within(run.units, run.control_units)
     seen, held = held_out(run.settings, run.dynamics, series)
     return (seen, None) if held is None else (seen, judge_for(run, seen, held))
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from dynacl import assembly, inference, parameters, persistence
-from dynacl.data import Array, InputError, TimeSeries, in_order
+from dynacl.data import Array, InputError, TimeSeries, Units, in_order
 from dynacl.parameters import DECODERS
 from dynacl.settings import Settings, tuples
 from dynacl.shapes import like, warn_of_y
@@ -225,7 +225,7 @@ class DCL(TransformerMixin, BaseEstimator):
                              "wanted TimeSeries.of(X, past_u) as X")  # fmt: skip
         series, x, _ = self._latents(series)
         control = inference.future_control(
-            f, in_order(u, X), int(steps), self.n_controls_in_, series.n_trials
+            self.run_, in_order(u, X), int(steps), self.n_controls_in_, series.n_trials
         )
         chain = self.transitions_ if modes == inference.MARKOV else None
         out = inference.forecast(self.run_, series, x, int(steps), control, chain)
@@ -263,6 +263,8 @@ class DCL(TransformerMixin, BaseEstimator):
             "reasons": self.reasons_,
             "n_features": self.n_features_in_,
             "n_controls": self.n_controls_in_,
+            "units": _listed(self.run_.units),
+            "control_units": _listed(self.run_.control_units),
             "data": self.data_,
             "system": self.system_,
             "transitions": None if self.transitions_ is None else self.transitions_.tolist(),
@@ -314,6 +316,9 @@ class DCL(TransformerMixin, BaseEstimator):
         )
         model.run_.step, model.run_.history = config["n_iter"], config["history"]
         model.run_.reasons, model.run_.verdict = config["reasons"], config["verdict"]
+        for name in ("units", "control_units"):
+            kept = config.get(name)
+            setattr(model.run_, name, kept and Units(*map(np.array, kept)))
         shown = config["correlations"]
         model.run_.correlations = None if shown is None else np.array(shown)
         persistence.load_parts(model.run_, weights)
@@ -339,6 +344,8 @@ class DCL(TransformerMixin, BaseEstimator):
                 f"X has {series.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
+        else:
+            series = series.within(self.run_.units, self.run_.control_units)
         return series
 
     def _driven(self, X: Any, u: Any = None) -> TimeSeries:
@@ -380,3 +387,7 @@ class DCL(TransformerMixin, BaseEstimator):
         cut = series.trimmed(max(self.settings_.time_lags))  # first: it refuses short trials
         x = inference.latents(self.run_, series)
         return cut, x, inference.references(self.run_, series, x)
+
+
+def _listed(units: Units | None) -> list[list[float]] | None:
+    return units and [part.tolist() for part in units]

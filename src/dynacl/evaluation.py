@@ -82,8 +82,9 @@ def evaluate(
                 continue
             found[name] = metrics.lds_error(A[0].numpy(), maps[0].detach().numpy(), latents, x)
             if system.n_controls and B is not None:
+                scale = 1.0 if series.control_units is None else series.control_units.scale
                 found[name.replace("lds", "control")] = metrics.control_error(
-                    truth.system["control"], B.detach().numpy(), latents, x
+                    truth.system["control"], B.detach().numpy() / scale, latents, x
                 )
     return found | _size(post_hoc, series)
 
@@ -137,9 +138,9 @@ def _dynamics_metrics(
     assert series.truth is not None
     back, c = metrics.affine(x, latents)
     mapped = x @ back.T + c  # recovered latents, in the coordinates of the truth
-    oracle = system.oracle().double().eval()
+    oracle, plain = system.oracle().double().eval(), series.within(None, None)
     own = _own_modes(f, series, x, offset)
-    inferred = {"": _own_modes(oracle, series, mapped, 1)}
+    inferred = {"": _own_modes(oracle, plain, mapped, 1)}
     if oracle.n_modes and series.truth.modes is not None:
         inferred["_true_modes"] = series.truth.modes
     project = model.run_.geometry.project
@@ -159,7 +160,7 @@ def _dynamics_metrics(
                 states: Array, rows: Array, steps: int = n * offset, modes: Any = true_modes
             ) -> Array:
                 chosen = _along(modes, rows, steps, 1)
-                path = inference.ahead(oracle, series, mapped, rows, steps, 1, None, chosen, states)
+                path = inference.ahead(oracle, plain, mapped, rows, steps, 1, None, chosen, states)
                 return path[:, -1]
 
             score, control = metrics.dyn_r2(latents, x, true_ahead, model_ahead, starts)

@@ -43,7 +43,7 @@ def equations(model: DCL, series: TimeSeries, *, tolerance: float = 0.02) -> dic
     if reason := no_equations(model, series):
         raise InputError(reason)
     library = copy.deepcopy(model.run_.dynamics).cpu().double().eval().library()
-    series, x, _ = model._latents(series)
+    series, x, _ = model._latents(model._series(series))
     x = x.astype(float)
     assert library is not None
     assert series.truth is not None

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dynacl import decoding
-from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data import Array, InputError, TimeSeries, exchange
 from dynacl.dynamics.ahead import rollout
 from dynacl.dynamics.base import Dynamics
 from dynacl.parameters import FORECASTS
@@ -251,10 +251,10 @@ def check_forecast(run: Run, modes: str | None) -> None:
                          "off the state")  # fmt: skip
 
 
-def future_control(f: Dynamics, u: Any, steps: int, n: int, n_trials: int) -> Tensor | None:
+def future_control(run: Run, u: Any, steps: int, n: int, n_trials: int) -> Tensor | None:
     """The control to come of every trial, (n_trials, steps, n), from rows for one or for each."""
     if u is None:
-        if n and f.takes_control:
+        if n and run.dynamics.takes_control:
             raise InputError("u: missing; this model forecasts with its control input, from "
                              "the last observed step on")  # fmt: skip
         return None
@@ -270,6 +270,7 @@ def future_control(f: Dynamics, u: Any, steps: int, n: int, n_trials: int) -> Te
             raise InputError(f"u[{i}]: got shape {(length, rows.shape[1])}; {wanted}")
     if rows.shape not in ((steps, n), (n_trials * steps, n)):
         raise InputError(f"u: got shape {rows.shape}; {wanted}")
+    rows = exchange(rows, future.units, run.control_units, "u")
     control = rows.reshape(-1, steps, n)
     return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
 

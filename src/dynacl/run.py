@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from dynacl.data import Units
 from dynacl.dynamics.base import Dynamics
 from dynacl.encoders import Encoder
 from dynacl.objective.emphasis import Emphasis
@@ -60,6 +61,8 @@ class Run:
     best: Snapshot | None = None  # by the judge, so far
     judged: list[tuple[int, float]] = field(default_factory=list)  # step and figure of each look
     verdict: str = ""  # what is handed out, if not what the last step left
+    units: Units | None = None  # of the observations it was begun with; others are brought to them
+    control_units: Units | None = None
 
     def __post_init__(self) -> None:
         if self.settings.emphasis:

@@ -19,7 +19,7 @@ from dynacl.baselines.pcl import PCL
 from dynacl.baselines.tcl import TCL
 from dynacl.baselines.tdrl import TDRL
 from dynacl.baselines.windows import checked_labels, windows
-from dynacl.data import Array, Floats, InputError, TimeSeries
+from dynacl.data import Array, Floats, InputError, TimeSeries, Units
 from dynacl.progress import Progress
 from dynacl.training import TrainingError, noted_interrupt
 
@@ -67,6 +67,7 @@ class Baseline:
     name: str
     model: nn.Module
     n_features: int
+    units: Units | None = None  # of the observations it was fitted to
     history: list[Record] = field(default_factory=list)
     interrupted: bool = False
 
@@ -77,7 +78,7 @@ class Baseline:
             raise InputError(
                 f"y: has {series.n_features} features; {self.name} was fitted on {self.n_features}"
             )
-        return encode(self.model, series.observations)
+        return encode(self.model, series.within(self.units, None).observations)
 
     def last(self, metric: str = "metric") -> float:
         """The metric at the end of training."""
@@ -152,7 +153,7 @@ def fit_baseline(
 
     observations = np.require(series.observations, requirements="W")  # PyTorch wants them writeable
     y, first, domain = (torch.from_numpy(a) for a in (observations, starts, labels))
-    run = Baseline(name, model, series.n_features)
+    run = Baseline(name, model, series.n_features, series.units)
     due = {round(total * (i + 1) / evaluations) for i in range(evaluations)}
     losses: list[Tensor] = []
     started = time.perf_counter()

@@ -53,4 +53,5 @@ def run(options: argparse.Namespace) -> None:
 def _read_control(path: str) -> list[Array]:
     """A file's control input, in its trials; a file without one is the input itself."""
     series = TimeSeries.read(path)
-    return series.split(series.observations if series.control is None else series.control)
+    control = series.given_control()
+    return series.split(series.given() if control is None else control)

@@ -8,6 +8,7 @@ from dynacl.data.checks import in_order
 from dynacl.data.errors import InputError, InputTypeError
 from dynacl.data.formats.npz import write_npz
 from dynacl.data.series import TimeSeries, Truth, spread_lags
+from dynacl.data.units import Units, exchange
 
 __all__ = [
     "Array",
@@ -17,6 +18,8 @@ __all__ = [
     "Ints",
     "TimeSeries",
     "Truth",
+    "Units",
+    "exchange",
     "in_order",
     "spread_lags",
     "write_npz",

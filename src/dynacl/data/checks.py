@@ -9,14 +9,15 @@ import numpy as np
 
 from dynacl.data.arrays import Array, Floats, Ints
 from dynacl.data.errors import InputError, InputTypeError
+from dynacl.data.units import Units, units_of
 
 _BLOCK = 1 << 24  # entries per look when scanning for NaN: bounds memory on memory maps
 
 
-def to_trials(X: Any, name: str) -> list[Floats]:
-    """A (T, D) array or a sequence of them, checked, as a list of float32 arrays."""
+def to_trials(X: Any, name: str) -> list[Array]:
+    """A (T, D) array or a sequence of them, as a list of arrays in the precision that they have."""
     many = isinstance(X, list | tuple) and any(_is_table(x) for x in X[:2])
-    trials = [to_table(x, f"{name}[{i}]") for i, x in enumerate(X)] if many else [to_table(X, name)]
+    trials = [shaped(x, f"{name}[{i}]") for i, x in enumerate(X)] if many else [shaped(X, name)]
     for i, trial in enumerate(trials):
         if trial.shape[1] != trials[0].shape[1]:
             raise InputError(
@@ -26,13 +27,24 @@ def to_trials(X: Any, name: str) -> list[Floats]:
     return trials
 
 
-def joined(trials: Sequence[Floats]) -> Floats:
-    """Trials one after the other; no copy of a single one."""
-    return trials[0] if len(trials) == 1 else np.concatenate(trials)
+def joined(trials: Sequence[Array], name: str) -> tuple[Floats, Units | None]:
+    """Trials one after the other, as finite float32, in units where they need some.
+
+    No copy of a single array that is float32 already and needs none.
+    """
+    units = units_of(trials, name)
+    many = len(trials) > 1
+    kept = [rounded(x, f"{name}[{i}]" if many else name, units) for i, x in enumerate(trials)]
+    return np.concatenate(kept) if many else kept[0], units
 
 
 def to_table(x: Any, name: str) -> Floats:
     """One finite (T, D) float32 array; no copy if it is one already."""
+    return rounded(shaped(x, name), name)
+
+
+def shaped(x: Any, name: str) -> Array:
+    """A (T, D) array of real numbers that is not empty."""
     numbers = _numbers(x, name)
     if numbers.ndim != 2:
         hint = (
@@ -47,8 +59,15 @@ def to_table(x: Any, name: str) -> Floats:
     if numbers.shape[1] == 0:
         raise InputError(f"{name}: got 0 feature(s) (shape={numbers.shape}) while a minimum of 1 "
                          "is required.")  # fmt: skip
+    return numbers
+
+
+def rounded(numbers: Array, name: str, units: Units | None = None) -> Floats:
+    """Finite float32, in these units."""
     with np.errstate(over="ignore"):  # found below, and said better
-        values: Floats = np.asarray(numbers, dtype=np.float32)
+        values: Floats = (
+            np.asarray(numbers, dtype=np.float32) if units is None else units.keep(numbers)
+        )
     rows = max(1, _BLOCK // values.shape[1])
     for start in range(0, len(values), rows):
         good = np.isfinite(values[start : start + rows])
@@ -90,15 +109,14 @@ def bounds_of(lengths: Sequence[int], trial_length: int | None = None) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def to_control(u: Any, lengths: Sequence[int]) -> Floats:
+def to_control(u: Any, lengths: Sequence[int]) -> tuple[Floats, Units | None]:
     """Control input, one row per step, for observations in trials of these lengths."""
     trials = to_trials(u, "u")
     if len(trials) > 1 and [len(x) for x in trials] != list(lengths):
         raise InputError("u: its trials differ in number or length from those of X")
-    control = joined(trials)
-    if len(control) != sum(lengths):
-        raise InputError(f"u: has {len(control)} samples, X has {sum(lengths)}")
-    return control
+    if (n := sum(map(len, trials))) != sum(lengths):
+        raise InputError(f"u: has {n} samples, X has {sum(lengths)}")
+    return joined(trials, "u")
 
 
 def to_modes(modes: Any, name: str) -> Ints:
@@ -142,7 +160,7 @@ def _numbers(x: Any, name: str) -> Array:
         )
     if numbers.dtype == object:
         try:
-            numbers = numbers.astype(np.float32)
+            numbers = numbers.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise InputTypeError(
                 f"{name}: got an object array; wanted real numbers: argument must be a string or "

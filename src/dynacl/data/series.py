@@ -19,6 +19,8 @@ from dynacl.data.checks import (
     bounds_of,
     in_order,
     joined,
+    rounded,
+    shaped,
     to_bounds,
     to_control,
     to_modes,
@@ -28,6 +30,7 @@ from dynacl.data.checks import (
 from dynacl.data.errors import InputError, InputTypeError
 from dynacl.data.formats import read_fields
 from dynacl.data.formats.npz import write_npz
+from dynacl.data.units import Units, exchange
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,18 @@ class Truth:
 
 @dataclass(frozen=True)
 class TimeSeries:
-    """Observations (T_total, D) as float32; trial i is rows bounds[i]:bounds[i + 1]."""
+    """Observations (T_total, D) as float32; trial i is rows bounds[i]:bounds[i + 1].
+
+    units: None where float32 holds what was given; else that is origin + scale · observations
+    (`given`). control_units: the same for the control input.
+    """
 
     observations: Floats
     bounds: Ints
     control: Floats | None = None
     truth: Truth | None = None
+    units: Units | None = None
+    control_units: Units | None = None
 
     @classmethod
     def of(
@@ -66,7 +75,7 @@ class TimeSeries:
         if isinstance(X, TimeSeries):
             if trial_length is not None:
                 return cls.of(replace(X, bounds=bounds_of(X.lengths.tolist(), trial_length)), u)
-            return X if u is None else replace(X, control=to_control(u, X.lengths.tolist()))
+            return X if u is None else X._driven_by(u)
         if isinstance(X, str | os.PathLike):
             return cls.of(cls.read(X, trial_length=trial_length), u)
         if hasattr(X, "tocsr"):  # before Mapping: one of SciPy's formats is a dict
@@ -76,7 +85,9 @@ class TimeSeries:
                 return cls.of(_from_fields(X, trial_length, "X"), u)
             X = list(X.values())
         trials = to_trials(X, name)
-        series = cls(joined(trials), bounds_of([len(x) for x in trials], trial_length))
+        bounds = bounds_of([len(x) for x in trials], trial_length)
+        observations, units = joined(trials, name)
+        series = cls(observations, bounds, units=units)
         return series if u is None else cls.of(series, u)
 
     @classmethod
@@ -101,6 +112,9 @@ class TimeSeries:
         fields: dict[str, Array] = {"observations": self.observations, "bounds": self.bounds}
         if self.control is not None:
             fields["control"] = self.control
+        for name, units in (("units", self.units), ("control_units", self.control_units)):
+            if units is not None:
+                fields[name] = np.stack(units)
         if self.truth is not None:
             fields["latents"] = self.truth.latents
             if self.truth.modes is not None:
@@ -127,6 +141,32 @@ class TimeSeries:
     def __len__(self) -> int:
         return len(self.observations)
 
+    def given(self) -> Array:
+        """Observations in the units that they were given in."""
+        return self.observations if self.units is None else self.units.restore(self.observations)
+
+    def given_control(self) -> Array | None:
+        """The control input in the units that it was given in."""
+        if self.control is None or self.control_units is None:
+            return self.control
+        return self.control_units.restore(self.control)
+
+    def within(self, units: Units | None, control_units: Units | None) -> TimeSeries:
+        """The same series in these units; None: in those of the user."""
+        control = self.control
+        if control is not None:
+            control = exchange(control, self.control_units, control_units, "u")
+        observations = exchange(self.observations, self.units, units, "X")
+        if observations is self.observations and control is self.control:
+            return self
+        return replace(
+            self,
+            observations=observations,
+            control=control,
+            units=units,
+            control_units=control_units,
+        )
+
     def fingerprint(self) -> int:
         """A checksum of the bounds and of about a thousand rows; it tells data sets apart."""
         found = zlib.crc32(self.bounds.tobytes())
@@ -134,6 +174,9 @@ class TimeSeries:
             if part is not None:
                 some = np.ascontiguousarray(part[:: max(1, len(part) // 1000)])
                 found = zlib.crc32(some.tobytes(), found)
+        for units in (self.units, self.control_units):
+            if units is not None:
+                found = zlib.crc32(np.stack(units).tobytes(), found)
         return found
 
     def split(self, values: Array) -> list[Array]:
@@ -217,7 +260,17 @@ class TimeSeries:
             self.truth.system,
         )
         control = None if self.control is None else self.control[rows]
-        return TimeSeries(self.observations[rows], bounds_of(lengths), control, truth)
+        return replace(
+            self,
+            observations=self.observations[rows],
+            bounds=bounds_of(lengths),
+            control=control,
+            truth=truth,
+        )
+
+    def _driven_by(self, u: Any) -> TimeSeries:
+        control, units = to_control(u, self.lengths.tolist())
+        return replace(self, control=control, control_units=units)
 
 
 def spread_lags(k: int, window: int) -> tuple[int, ...]:
@@ -229,16 +282,14 @@ def spread_lags(k: int, window: int) -> tuple[int, ...]:
 
 def _from_fields(fields: Mapping[str, Any], trial_length: int | None, name: str) -> TimeSeries:
     """A checked series from named arrays, as one of our files holds them."""
-    observations = to_table(fields["observations"], f"{name}: observations")
+    observations, units = _kept(fields, "observations", "units", name)
     T = len(observations)
     bounds = bounds_of([T], trial_length)
     if "bounds" in fields:
         if trial_length is not None:
             raise InputError(f"trial_length: got {trial_length}, but {name} has trials already")
         bounds = to_bounds(fields["bounds"], T, name)
-    control, latents, modes = (fields.get(what) for what in ("control", "latents", "modes"))
-    if control is not None:
-        control = to_control(control, np.diff(bounds).tolist())
+    latents, modes = fields.get("latents"), fields.get("modes")
     truth = None
     if latents is not None:
         latents = to_table(latents, f"{name}: latents")
@@ -252,4 +303,26 @@ def _from_fields(fields: Mapping[str, Any], trial_length: int | None, name: str)
             if key.startswith("system.")
         }
         truth = Truth(latents, modes, system)
-    return TimeSeries(observations, bounds, control, truth)
+    series = TimeSeries(observations, bounds, truth=truth, units=units)
+    if fields.get("control") is None:
+        return series
+    if fields.get("control_units") is None:
+        return series._driven_by(fields["control"])
+    control, units = _kept(fields, "control", "control_units", name)
+    if len(control) != T:
+        raise InputError(f"{name}: control has {len(control)} rows, observations {T}")
+    return replace(series, control=control, control_units=units)
+
+
+def _kept(
+    fields: Mapping[str, Any], what: str, in_units: str, name: str
+) -> tuple[Floats, Units | None]:
+    """A table as float32: in the units that the fields give, or in those that it needs."""
+    name, table = f"{name}: {what}", shaped(fields[what], f"{name}: {what}")
+    if fields.get(in_units) is None:
+        return joined([table], name)
+    units = np.asarray(fields[in_units], dtype=np.float64)
+    if units.shape != (2, table.shape[1]) or not np.isfinite(units).all() or not units[1].all():
+        raise InputError(f"{name}: its {in_units} have shape {units.shape}; wanted an origin and a "
+                         f"scale for each of the {table.shape[1]} columns")  # fmt: skip
+    return rounded(table, name), Units(units[0], units[1])

@@ -167,7 +167,7 @@ def recorded(path: str, chosen: dict[str, Any], rng: np.random.Generator) -> Tim
     if len(whole) % chosen["repeats"]:
         raise InputError(f"{path}: {len(whole)} samples; wanted {chosen['repeats']} equal repeats")
     series = TimeSeries.of(
-        whole.observations, trial_length=len(whole) // chosen["repeats"], name=Path(path).name
+        whole.given(), trial_length=len(whole) // chosen["repeats"], name=Path(path).name
     )
     if not chosen["shuffle"]:
         return series

@@ -36,7 +36,7 @@ class Csv(Format):
             return [names.index(c) for c in chosen]
 
         with warnings.catch_warnings(category=UserWarning, action="ignore"):  # no rows: said below
-            table = np.loadtxt(path, delimiter=delimiter, skiprows=int(header), dtype=np.float32,
+            table = np.loadtxt(path, delimiter=delimiter, skiprows=int(header), dtype=np.float64,
                                ndmin=2, encoding="utf-8-sig")  # fmt: skip
         if table.size == 0:
             raise InputError(f"{path}: has no rows")
