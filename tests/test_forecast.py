@@ -7,8 +7,8 @@ from torch import nn
 
 from dynacl import InputError, TimeSeries, simulate
 from dynacl.dynamics import BY_NAME
-from dynacl.inference import transition_matrix
 from dynacl.parameters import FORECASTS
+from dynacl.settling import transition_matrix
 from quick_models import small, tiny
 
 

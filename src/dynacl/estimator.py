@@ -19,13 +19,15 @@ from torch import nn
 
 from dynacl import assembly, inference, parameters, persistence
 from dynacl.data import Array, InputError, TimeSeries, Units, in_order
+from dynacl.facts import Facts
 from dynacl.parameters import DECODERS
 from dynacl.settings import Settings, tuples
+from dynacl.settling import Settled, settle
 from dynacl.shapes import like, warn_of_y
 from dynacl.training import Callback, train
 
 
-class DCL(TransformerMixin, BaseEstimator):
+class DCL(Facts, TransformerMixin, BaseEstimator):
     __doc__ = f"""Dynamics contrastive learning: an encoder and the dynamics of what it recovers.
 
     Parameters
@@ -44,6 +46,12 @@ class DCL(TransformerMixin, BaseEstimator):
         linear system and mixing those that are not near 0 number the dimensions of the state; in
         general they are an upper bound.
     transitions_ : array (K, K) or None, how often one hidden mode follows another.
+    mode_usage_ : array (K,) or None, the share of steps in each hidden mode.
+    unused_modes_ : list or None, modes with less than a tenth of an even share of the steps.
+    alike_modes_ : list or None, pairs of modes that may be one regime, split in two.
+    stability_ : Stability or None, what `stable` has changed, and what that costs.
+    spectral_radius_ : array (K,) or None, |λ| of the largest eigenvalue of each mode.
+    spectrum_ : Spectrum or None, eigenvalues, time constants and frequencies of each mode.
     n_features_in_, n_iter_ : int
 
     Examples
@@ -63,10 +71,12 @@ class DCL(TransformerMixin, BaseEstimator):
         n_modes: int = 5,
         *,
         bias: bool = False,
+        stable: bool = False,
         degree: int = 2,
         lipschitz: float | None = None,
         encoder: nn.Module | None = None,
         time_lags: Sequence[int] = (0,),
+        sampling_interval: float | None = None,
         similarity: str | nn.Module = "euclidean",
         asymmetric: bool = False,
         density_correction: str | None = None,
@@ -89,10 +99,12 @@ class DCL(TransformerMixin, BaseEstimator):
         self.dynamics = dynamics
         self.n_modes = n_modes
         self.bias = bias
+        self.stable = stable
         self.degree = degree
         self.lipschitz = lipschitz
         self.encoder = encoder
         self.time_lags = time_lags
+        self.sampling_interval = sampling_interval
         self.similarity = similarity
         self.asymmetric = asymmetric
         self.density_correction = density_correction
@@ -164,7 +176,7 @@ class DCL(TransformerMixin, BaseEstimator):
         """Make a run that stands still ready for use, as `fit` does at its end."""
         series = self._driven(X, u)
         self._remember()
-        self.transitions_ = inference.settle(self.run_, series)
+        self.settled_ = settle(self.run_, series)
         return self
 
     # -- using what was learned ----------------------------------------------------------------
@@ -232,12 +244,6 @@ class DCL(TransformerMixin, BaseEstimator):
         inference.warn_of_divergence(f, x, out)
         return like(X, series, list(out))
 
-    @property
-    def spectral_radius_(self) -> Array | None:
-        """|λ| of the largest eigenvalue of each mode; above 1 a long forecast grows."""
-        check_is_fitted(self, "encoder_")
-        return inference.spectral_radius(self.run_.dynamics)
-
     def score(self, X: Any, y: Any = None, *, u: Any = None) -> float:
         """Bits per step by which `predict` tells the true next state from others; higher is better.
 
@@ -267,7 +273,6 @@ class DCL(TransformerMixin, BaseEstimator):
             "control_units": _listed(self.run_.control_units),
             "data": self.data_,
             "system": self.system_,
-            "transitions": None if self.transitions_ is None else self.transitions_.tolist(),
             "n_iter": self.n_iter_,
             "history": self.history_,
             "verdict": self.verdict_,
@@ -275,7 +280,7 @@ class DCL(TransformerMixin, BaseEstimator):
             if self.canonical_correlations_ is None
             else self.canonical_correlations_.tolist(),
         }
-        persistence.save_model(self.run_, about, path)
+        persistence.save_model(self.run_, about | self.settled_.as_dict(), path)
 
     @classmethod
     def load(
@@ -322,8 +327,7 @@ class DCL(TransformerMixin, BaseEstimator):
         shown = config["correlations"]
         model.run_.correlations = None if shown is None else np.array(shown)
         persistence.load_parts(model.run_, weights)
-        chain = config["transitions"]
-        model.transitions_ = None if chain is None else np.array(chain, dtype=np.float32)
+        model.settled_ = Settled.read(config)
         return model._remember()
 
     def __sklearn_tags__(self) -> Any:

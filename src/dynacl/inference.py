@@ -21,8 +21,8 @@ from dynacl.data import Array, InputError, TimeSeries, exchange
 from dynacl.dynamics.ahead import rollout
 from dynacl.dynamics.base import Dynamics
 from dynacl.parameters import FORECASTS
-from dynacl.refitting import refit_at_rest
 from dynacl.run import Run
+from dynacl.spectrum import Spectrum, radius
 
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide
@@ -123,27 +123,6 @@ def one_hot(modes: Array, f: Dynamics) -> Tensor:
     K = f.n_modes
     weights = np.where(modes[:, None] < 0, 1 / K, modes[:, None] == np.arange(K))
     return tensor(weights.astype(np.float32), f)
-
-
-def transitions(run: Run, series: TimeSeries) -> Array | None:
-    """How hidden modes follow each other in the data, (K, K), of which a part is enough."""
-    f, offset = run.dynamics, run.settings.time_offset
-    if not f.infers_modes:
-        return None
-    some = series.head(max(20_000, 500_000 // f.n_modes))
-    x = latents(run, some)
-    part = some.trimmed(max(run.settings.time_lags))
-    found = modes(f, part, references(run, some, x), x, offset, "sequence")
-    return transition_matrix(found, part, f.n_modes, offset)
-
-
-def transition_matrix(modes: Array, series: TimeSeries, n_modes: int, offset: int) -> Array:
-    """P[i, j]: how often mode j follows mode i inside trials; one count more for staying."""
-    t = series.steps(2 * offset, allow_short=True)
-    counts = np.eye(n_modes)
-    np.add.at(counts, (modes[t], modes[t + offset]), 1)
-    chain: Array = counts / counts.sum(1, keepdims=True)
-    return chain.astype(np.float32)
 
 
 # -- steps ahead -----------------------------------------------------------------------------------
@@ -296,10 +275,10 @@ def warn_of_divergence(f: Dynamics, x: Array, out: Array) -> None:
 def score(run: Run, series: TimeSeries, now: Array, x: Array) -> float:
     """Bits per step by which `predict` tells the true next state from others spread over x."""
     offset = run.settings.time_offset
-    t = _spread(series.steps(offset), JUDGED)
+    t = spread(series.steps(offset), JUDGED)
     predicted = torch.from_numpy(predict(run, series, now, x)[t]).double()
     following = torch.from_numpy(x[t + offset]).double()
-    others = torch.from_numpy(_spread(x, 2048)).double()
+    others = torch.from_numpy(spread(x, 2048)).double()
     geometry = copy.deepcopy(run.geometry).cpu().double()
     with torch.inference_mode():
         positive = geometry(predicted, following)
@@ -308,7 +287,7 @@ def score(run: Run, series: TimeSeries, now: Array, x: Array) -> float:
     return float(torch.log2((len(others) + 1) * (1 - WRONG) * p + WRONG).mean())
 
 
-def _spread(rows: Array, most: int) -> Array:
+def spread(rows: Array, most: int) -> Array:
     """At most so many rows, evenly spread."""
     chosen: Array = rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)]
     return chosen
@@ -317,26 +296,15 @@ def _spread(rows: Array, most: int) -> Array:
 def spectral_radius(f: Dynamics) -> Array | None:
     """|λ| of the largest eigenvalue of each mode; above 1 a long roll-out grows. None: not known"""
     maps = f.linear_maps()
+    return None if maps is None else radius(maps.detach().cpu().numpy())
+
+
+def spectrum(run: Run, interval: float | None) -> Spectrum | None:
+    """What each mode does to a state; None: its dynamics has no linear maps."""
+    maps = run.dynamics.linear_maps()
     if maps is None:
         return None
-    radius: Array = torch.linalg.eigvals(maps.detach().cpu().double()).abs().amax(1).numpy()
-    return radius
-
-
-def settle(run: Run, series: TimeSeries) -> Array | None:
-    """What is read off a run that stands still, at its end or before: `transitions`.
-
-    Where only directions count, maps are free in their scale, and predictions get unit length. The
-    optimisers remember steps in the old scale, so the run keeps it for when it goes on.
-    """
-    run.rest()
-    refit_at_rest(run, series)
-    if run.geometry.scale_free:
-        few = series.head(20_000)
-        run.keep_dynamics()
-        x = references(run, few, latents(run, few))  # where predictions start
-        run.dynamics.unit_scale(tensor(x, run.dynamics))
-    return transitions(run, series)
+    return Spectrum.of(maps.detach().cpu().numpy(), run.settings.time_offset, interval)
 
 
 def tensor(x: Array, f: Dynamics) -> Tensor:

@@ -64,6 +64,10 @@ PARAMETERS: dict[str, Parameter] = {
                   flags=("--modes",), refused=False),  # evaluate(post_hoc="switching") takes it
         Parameter("bias", Flag(), False, "give linear dynamics an offset, one for each mode",
                   "dynamics"),
+        Parameter("stable", Flag(), False, "keep roll-outs of linear, switching or tiled dynamics "
+                  "bounded, in whatever order modes follow: when training stands still, its maps "
+                  "are replaced by the nearest that do not grow in a norm that all share",
+                  "dynamics"),
         Parameter("degree", Whole(), 2, "of polynomial dynamics", "dynamics"),
         Parameter("lipschitz", OrNone(POSITIVE), None, "bound on the slope of the correction of "
                   "mlp dynamics; below 1 the dynamics is invertible", "dynamics"),
@@ -72,6 +76,8 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("time_lags", KINDS["time_lags"], (0,), "steps back from now that the encoder "
                   "sees together, such as 0,1,2; on the command line 6/100 is six of them, "
                   "equidistant in a window of 100"),
+        Parameter("sampling_interval", OrNone(POSITIVE), None, "seconds from one sample to the "
+                  "next, in which time constants and frequencies are told; None counts samples"),
         Parameter("similarity", OneOf(tuple(geometry.BY_NAME), _module, "an nn.Module"),
                   "euclidean", 'φ. "dot" puts the latents on the unit sphere and learns the '
                   "temperature. A module takes (q, k), each (..., d), and returns (...)"),

@@ -56,3 +56,9 @@ def print_table(found: dict[str, Any]) -> None:
     for name, value in found.items():
         text = "–" if value is None else f"{value:.4f}" if isinstance(value, float) else value
         print(f"  {name:<{width}}  {text}")
+
+
+def print_indented(found: object) -> None:
+    """A table that knows how it looks."""
+    for line in str(found).splitlines():
+        print(f"  {line}")

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynacl.cli.files import new_folder, print_table, read
+from dynacl.cli.files import new_folder, print_indented, print_table, read
 from dynacl.cli.options import add_data, add_shared
 from dynacl.data import InputError, TimeSeries
 from dynacl.parameters import PARAMETERS
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "dynacl fit slds.npz --dynamics switching --modes 5 --components 6 --out runs/slds"
 CHECKPOINT_SECONDS = 30.0
+SHOWN = 10  # modes whose spectrum is printed, at most; metrics.json has all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,6 +71,7 @@ def _setting(text: str) -> tuple[str, Any]:
 def run(options: argparse.Namespace) -> int:
     from dynacl.estimator import DCL
     from dynacl.evaluation import evaluate
+    from dynacl.facts import figures, sentences
     from dynacl.persistence import load_checkpoint, to_json
 
     out = Path(options.out)
@@ -98,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
         "held_out": last.get("held_out"),
         "verdict": model.verdict_,
     }
+    found |= figures(model)
     keep(model, out, found)  # before anything else can fail
     if model.run_.interrupted:
         print(f"kept in {out}; continue with --resume", file=sys.stderr)
@@ -110,8 +113,11 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{out}: {model.n_iter_} steps in {model.run_.seconds:.0f} s")
         print_table({k: v for k, v in found.items() if isinstance(v, float)})
-        if model.verdict_:
-            print(f"  {model.verdict_[0].upper()}{model.verdict_[1:]}.")
+        for sentence in [model.verdict_, *sentences(model)]:
+            if sentence:
+                print(f"  {sentence[0].upper()}{sentence[1:]}.")
+        if (spectrum := model.spectrum_) is not None and len(spectrum) <= SHOWN:
+            print_indented(spectrum)
     return 0
 
 

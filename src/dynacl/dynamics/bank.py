@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from dynacl.dynamics.base import Dynamics, control_matrix, driven
 from dynacl.dynamics.choice import Choice
 from dynacl.dynamics.least_squares import assign, linear_fit
+from dynacl.dynamics.stable import bound
 from dynacl.settings import Wish
 
 ROWS = 1 << 9  # at a time when modes are inferred: their errors stay in cache
@@ -24,7 +25,7 @@ class Bank(Dynamics):
     error, without noise. All matrices start at the identity, give or take `spread`.
     """
 
-    options = ("n_modes", "bias")
+    options = ("n_modes", "bias", "stable")
     restarts: int  # of a fit to latents
     rounds: int  # of each, at most
 
@@ -38,6 +39,7 @@ class Bank(Dynamics):
         logits: str | None = None,
         spread: float = 0.0,
         generator: torch.Generator | None = None,
+        stable: bool = False,
     ) -> None:
         """logits: None leaves the choice of `choice.Choice.logits` to the training settings."""
         super().__init__()
@@ -47,6 +49,7 @@ class Bank(Dynamics):
         self.control = control_matrix(d, n_controls)
         self.choice = Choice(logits or "reciprocal", temperature, generator)
         self.asked_logits = logits
+        self.stable = stable
 
     @property
     def n_modes(self) -> int:  # type: ignore[override]
@@ -82,6 +85,10 @@ class Bank(Dynamics):
                 pushed = pushed + torch.einsum("kij,nj->nki", power, Bu)
             power = power @ self.matrices
         return (x @ power.flatten(0, 1).T).view(len(x), *power.shape[:2]) + pushed
+
+    def bound(self, x: Tensor, x_next: Tensor, u: Tensor | None = None) -> float:
+        bias = None if self.bias is None else self.bias.data
+        return bound(self.matrices.data, bias, x, self.best_modes(x, x_next, u))
 
     def linear_maps(self) -> Tensor:
         return self.matrices

@@ -8,12 +8,14 @@ It may say, by class attributes and methods (here with their defaults)
     n_modes                 how many modes it has (0: none)
     reads_modes             whether the state itself tells the mode (False: a pair of states does)
     identifies              whether its form alone identifies the state (False)
+    stable                  whether its roll-outs are to stay bounded (False)
     options                 which parameters of DCL it takes (none)
     wishes()                what it changes in the training settings, and why (nothing)
     bank(x, u)              every mode's prediction, if it has modes
     ends(x, controls)       where every mode leads in several steps
     mode_weights(x)         how it weighs its modes by itself, if it reads them off the state
     refit(x, x_next, u)     how it is fitted to latents that are there already (gradient descent)
+    bound(x, x_next, u)     how it is made so, where it is used at these states (an error)
     linear_maps()           its linear maps, one for each mode, if it has any (None)
     library()               the functions of the state whose sum it is, if it has equations (None)
     observe(x)              what it takes from the encoder's states before a training step (nothing)
@@ -83,6 +85,7 @@ class Dynamics(nn.Module, ABC):
     n_modes: int = 0
     reads_modes: bool = False
     identifies: bool = False
+    stable: bool = False
     options: ClassVar[tuple[str, ...]] = ()
     needs_system: ClassVar[bool] = False
     control: nn.Parameter | None  # B, where there is one
@@ -132,6 +135,10 @@ class Dynamics(nn.Module, ABC):
         """
         self.observe(x)
         descend(self, x, x_next, u, how.get("generator"))
+
+    def bound(self, x: Tensor, x_next: Tensor, u: Tensor | None = None) -> float:
+        """Change it as little as keeps its roll-outs bounded; its norm before, 1 if it was so."""
+        raise TypeError(f"{self.given_name} has no maps that could be bounded")
 
     def linear_maps(self) -> Tensor | None:
         """(K, d, d), one map for each mode; (1, d, d) without modes."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dynacl.dynamics.base import SEVERAL, SHARP, Dynamics, control_matrix, driven
 from dynacl.dynamics.least_squares import assign, linear_fit
+from dynacl.dynamics.stable import bound
 from dynacl.settings import Wish
 
 
@@ -18,7 +19,7 @@ class Linear(Dynamics):
     """f(x) = A x (+ b) (+ B u). A starts at the identity."""
 
     identifies = True
-    options = ("bias",)
+    options = ("bias", "stable")
 
     def __init__(
         self,
@@ -26,8 +27,10 @@ class Linear(Dynamics):
         bias: bool = False,
         n_controls: int = 0,
         generator: torch.Generator | None = None,
+        stable: bool = False,
     ) -> None:
         super().__init__()
+        self.stable = stable
         self.matrix = nn.Parameter(torch.eye(d))
         self.bias = nn.Parameter(torch.zeros(d)) if bias else None
         self.control = control_matrix(d, n_controls)
@@ -42,6 +45,11 @@ class Linear(Dynamics):
         fit = linear_fit(x, x_next, None if self.control is None else u, self.bias is not None)
         for name, value in fit.items():
             assign({"matrix": self.matrix, "bias": self.bias, "control": self.control}[name], value)
+
+    def bound(self, x: Tensor, x_next: Tensor, u: Tensor | None = None) -> float:
+        bias = None if self.bias is None else self.bias.data[None]
+        only = torch.zeros(len(x), dtype=torch.long)
+        return bound(self.matrix.data[None], bias, x, only)
 
     def linear_maps(self) -> Tensor:
         return self.matrix[None]

@@ -1,0 +1,107 @@
+"""What is done to a run that stands still, and what is read off it: ready for use.
+
+At the end of `fit`, and at each of its checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from dynacl.data import Array, TimeSeries
+from dynacl.inference import latents, modes, references, spread, tensor
+from dynacl.refitting import refit_at_rest
+from dynacl.run import Run
+from dynacl.stability import Stability, keep_stable
+from dynacl.usage import alike, shares
+
+COMPARED = 20_000  # steps at which modes are compared with each other, at most
+
+
+class Settled(NamedTuple):
+    """What is read off a run that stands still; None: it does not apply."""
+
+    transitions: Array | None  # (K, K): how often one hidden mode follows another
+    usage: Array | None  # (K,): the share of steps in each hidden mode
+    alike: list[tuple[int, int]] | None  # hidden modes that may be one regime
+    stability: Stability | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "transitions": None if self.transitions is None else self.transitions.tolist(),
+            "usage": None if self.usage is None else self.usage.tolist(),
+            "alike": self.alike,
+            "stability": None if self.stability is None else asdict(self.stability),
+        }
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> Settled:
+        chain, usage, pairs, bounded = (config.get(name) for name in cls._fields)
+        return cls(
+            None if chain is None else np.array(chain, dtype=np.float32),
+            None if usage is None else np.array(usage, dtype=np.float32),
+            None if pairs is None else [(i, j) for i, j in pairs],
+            None if bounded is None else Stability(**bounded),
+        )
+
+
+def settle(run: Run, series: TimeSeries) -> Settled:
+    """Make a run ready for use: its dynamics fitted anew and bounded where that is asked for.
+
+    Where only directions count, maps are free in their scale, and predictions get unit length. The
+    optimisers remember steps in the old scale, so the run keeps it for when it goes on.
+    """
+    run.rest()
+    refit_at_rest(run, series)
+    stability = keep_stable(run, series)
+    if run.geometry.scale_free:
+        few = series.head(20_000)
+        run.keep_dynamics()
+        x = references(run, few, latents(run, few))  # where predictions start
+        run.dynamics.unit_scale(tensor(x, run.dynamics))
+    if not run.dynamics.infers_modes:
+        return Settled(None, None, None, stability)
+    return _decoded(run, series)._replace(stability=stability)
+
+
+def _decoded(run: Run, series: TimeSeries) -> Settled:
+    """What modes that are decoded from data say."""
+    f, offset = run.dynamics, run.settings.time_offset
+    some = sample(series, f.n_modes)
+    x = latents(run, some)
+    part = some.trimmed(max(run.settings.time_lags))
+    now = references(run, some, x)
+    found = modes(f, part, now, x, offset, "sequence")
+    chain = transition_matrix(found, part, f.n_modes, offset)
+    pairs: list[tuple[int, int]] = []
+    if f.identifies:  # neighbouring expansions of a curved flow are alike, and should be
+        t = spread(part.steps(offset, allow_short=True), COMPARED)
+        u = None if part.control is None else tensor(part.control[t], f)
+        with torch.inference_mode():
+            bank = f.bank(tensor(now[t], f), u).cpu().numpy()
+        pairs = alike(bank, found[t], x[t + offset])
+    return Settled(chain, shares(found, f.n_modes), pairs, None)
+
+
+def sample(series: TimeSeries, n_modes: int) -> TimeSeries:
+    """Trials, evenly spread: a thousand steps for each mode, where that is decoded in seconds."""
+    fair = min(1_000 * n_modes, 4_000_000 // n_modes)
+    rows = max(20_000, 500_000 // n_modes, fair)
+    n = min(series.n_trials, -(-rows * series.n_trials // len(series)))
+    chosen = np.unique(np.linspace(0, series.n_trials - 1, n).round().astype(int))
+    some = series if n == series.n_trials else series.select(chosen.tolist())
+    return some.head(rows)
+
+
+def transition_matrix(modes: Array, series: TimeSeries, n_modes: int, offset: int) -> Array:
+    """P[i, j]: how often mode j follows mode i inside trials; one count more for staying."""
+    t = series.steps(2 * offset, allow_short=True)
+    counts = np.eye(n_modes)
+    np.add.at(counts, (modes[t], modes[t + offset]), 1)
+    chain: Array = counts / counts.sum(1, keepdims=True)
+    return chain.astype(np.float32)
