@@ -59,6 +59,17 @@ def test_evaluate_prints_the_equations_of_a_polynomial(world):
         assert "x1' =" not in dynacl("evaluate", world / "other", world / "lds.npz")
 
 
+def test_evaluate_tells_time_constants_and_frequencies(world):
+    quick_fit(world, "timed", "--sampling-interval", 0.01, data="lds.npz")
+    expected = DCL.load(world / "timed", device="cpu").spectrum_
+    assert expected.units == ("s", "Hz")
+    found = json.loads(dynacl("evaluate", world / "timed", world / "lds.npz", "--json"))["spectrum"]
+    assert found["frequencies"] == expected.frequencies.tolist()
+    assert (found["time_unit"], found["frequency_unit"], found["step"]) == ("s", "Hz", 0.01)
+    printed = dynacl("evaluate", world / "timed", world / "lds.npz")
+    assert all(line in printed for line in str(expected).splitlines())
+
+
 def test_training_data_of_another_shape_are_refused(world):
     run, new, train = world / "switching", world / "new.npz", world / "u.csv"
     assert "X has 1 features" in refusal("evaluate", run, new, "--train", train)

@@ -49,6 +49,8 @@ FITS = {
         ("--similarity", "dot"),
         lambda m: isinstance(m.similarity_, Sphere) and isinstance(m.encoder_, Projected),
     ),
+    "stable": (("--stable",), lambda m: m.stable and max(m.stability_.radius_after) <= 1 + 1e-6),
+    "sampling-interval": (("--sampling-interval", 0.01), lambda m: m.sampling_interval == 0.01),
     "asymmetric": (("--asymmetric",), lambda m: isinstance(m.encoder_, Asymmetric)),
     "density": (
         ("--density-correction", "euclidean", "--bandwidth", 0.5),
@@ -115,6 +117,26 @@ def test_run_folder_holds_what_it_should(recovered):
     metrics = json.loads((recovered / "run" / "metrics.json").read_text())
     assert metrics["n_iter"] == 600
     assert metrics["bits"] < metrics["bits_cap"]
+    assert len(metrics["spectrum"]["frequencies"]) == 2
+    assert sum(metrics["mode_usage"]) == pytest.approx(1)
+    assert metrics["unused_modes"] == metrics["alike_modes"] == []
+    assert metrics["stability"] is None
+
+
+def test_fit_says_which_modes_are_not_used_and_what_was_made_stable(world):
+    """Three training steps: nearly the identity, whose nine copies nothing tells apart."""
+    printed = dynacl("fit", world / "slds.npz", "--components", 2, "--max-iter", 3, "--batch-size",
+                     16, "--dynamics", "switching", "--modes", 9, "--stable", "--quiet", "--out",
+                     world / "spare")  # fmt: skip
+    metrics = json.loads((world / "spare" / "metrics.json").read_text())
+    model = DCL.load(world / "spare", device="cpu")
+    assert metrics["unused_modes"] == model.unused_modes_
+    assert (", a tenth of an even share" in printed) == bool(model.unused_modes_)
+    assert printed.count("predict alike") == min(8, len(model.alike_modes_))
+    assert model.unused_modes_ or model.alike_modes_
+    assert str(model.stability_)[1:] in printed
+    assert metrics["stability"]["radius_after"] == pytest.approx(list(model.spectral_radius_))
+    assert "frequency (per sample)" in printed
 
 
 def test_existing_run_is_never_overwritten_without_force(recovered, tmp_path, capsys):

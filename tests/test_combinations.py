@@ -60,7 +60,14 @@ FIT = {f'"{name}"': {"dynamics": name} for name in NAMED} | {
     "custom encoder": {"encoder": MLP(6, 3)},
     "paper protocols": {"protocol": "paper-slds", "n_negatives": 20},
 }
-SETTINGS = {"bias=True", "degree", "lipschitz", "bandwidth", "n_support"}  # of one part, so no part
+SETTINGS = {
+    "bias=True",
+    "stable=True",
+    "degree",
+    "lipschitz",
+    "bandwidth",
+    "n_support",
+}  # of one part, so no part
 DATA = {"observation noise", "non-isotropic noise", "new trials"}
 USE = {
     'forecast(modes="hold")': lambda m, X: m.forecast(X, 2, modes="hold"),
@@ -279,6 +286,10 @@ CONDITIONS = {
     "dynamics other than linear, switching and tiles": (
         each({"linear", "switching", "tiles"}, bias=True),
         ("bias: got True", "linear, switching, tiles"),
+    ),
+    "the sphere or two encoders": (
+        lambda data: fitted(data["free"], stable=True, similarity="dot"),
+        ("stable: got True", "sphere", "one encoder"),
     ),
     "dynamics other than polynomial": (
         each({"polynomial"}, degree=3),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dynacl.cli.files import print_indented, print_table, read
+from dynacl.cli.files import print_spectrum, print_table, read
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.dynamics import BY_NAME
 
@@ -32,16 +32,15 @@ def run(options: argparse.Namespace) -> None:
     train = None if options.train is None else read(options, options.train)
     found = evaluate(model, series, post_hoc=options.post_hoc, train=train, seed=options.seed)
     flow = None if no_equations(model, series) else equations(model, series)
-    spectrum = model.spectrum_
     if options.json:
+        spectrum = model.spectrum_
         found["spectrum"] = None if spectrum is None else spectrum.as_dict()
         if flow is not None:
             found["equations"] = {k: flow[f"{k}_text"] for k in ("recovered", "true")}
         print(to_json(found))
         return
     print_table(found)
-    if spectrum is not None:
-        print_indented(spectrum)
+    print_spectrum(model)
     if flow is not None:
         for mine, true in zip(flow["recovered_text"], flow["true_text"], strict=True):
             print(f"  found  {mine}\n  true   {true}")

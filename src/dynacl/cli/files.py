@@ -6,11 +6,15 @@ import argparse
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.data.formats import BY_SUFFIX
 
+if TYPE_CHECKING:
+    from dynacl.estimator import DCL
+
+SHOWN = 10  # modes whose spectrum is printed, at most; JSON has all
 # What `fit` leaves in its folder.
 RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
 
@@ -58,7 +62,9 @@ def print_table(found: dict[str, Any]) -> None:
         print(f"  {name:<{width}}  {text}")
 
 
-def print_indented(found: object) -> None:
-    """A table that knows how it looks."""
-    for line in str(found).splitlines():
-        print(f"  {line}")
+def print_spectrum(model: DCL) -> None:
+    """The eigenvalues of each mode, where there are few modes."""
+    spectrum = model.spectrum_
+    if spectrum is not None and len(spectrum) <= SHOWN:
+        for line in str(spectrum).splitlines():
+            print(f"  {line}")

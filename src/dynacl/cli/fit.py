@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynacl.cli.files import new_folder, print_indented, print_table, read
+from dynacl.cli.files import new_folder, print_spectrum, print_table, read
 from dynacl.cli.options import add_data, add_shared
 from dynacl.data import InputError, TimeSeries
 from dynacl.parameters import PARAMETERS
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "dynacl fit slds.npz --dynamics switching --modes 5 --components 6 --out runs/slds"
 CHECKPOINT_SECONDS = 30.0
-SHOWN = 10  # modes whose spectrum is printed, at most; metrics.json has all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,8 +115,7 @@ def run(options: argparse.Namespace) -> int:
         for sentence in [model.verdict_, *sentences(model)]:
             if sentence:
                 print(f"  {sentence[0].upper()}{sentence[1:]}.")
-        if (spectrum := model.spectrum_) is not None and len(spectrum) <= SHOWN:
-            print_indented(spectrum)
+        print_spectrum(model)
     return 0
 
 
