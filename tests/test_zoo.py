@@ -26,7 +26,8 @@ def row(index: int = 0, **values: Any) -> dict[str, Any]:
     """A fit at its ceiling that the judge saw rise from its start."""
     return {
         "index": index, "kind": "lds", "group": "goal", "words": f"number {index}", "recipe": "now",
-        "r2": 0.99, "trained": 0.99, "ceiling": 0.99, "start": 0.7, "verdict": "",
+        "r2": 0.99, "trained": 0.99, "ceiling": 0.99, "start": 0.7,
+        "handed_out": "the last step",
         "floor_figure": -1.0, "figures": [[100, -2.0], [200, -3.0]],
     } | values  # fmt: skip
 
@@ -186,6 +187,7 @@ def test_below_start_and_judged_wrongly() -> None:
 def test_page_keeps_groups_apart_and_says_why() -> None:
     rows = [row(i, r2=0.99 - 0.02 * i) for i in range(7)]
     rows.append(row(7, group="observation noise", r2=0.1, recipe="before"))
+    rows[2]["start"] = 0.98
     text = summary.page(rows, "the command", "now", {"6": "The noise hides it."})
     assert "    the command\n" in text
     assert "| **goal group** | 7 | 0.0600 |" in text
@@ -193,8 +195,10 @@ def test_page_keeps_groups_apart_and_says_why() -> None:
     assert "- Task 6, 0.120 below: number 6. The noise hides it.\n- Task 5" in text
     assert text.count("- Task ") == 5
     assert "| 7† |" in text
-    assert "missed" in text
-    assert max(len(line) for line in text.splitlines() if not line.startswith(("|", "-"))) <= 200
+    assert "Below their own linear start: tasks 2 (0.0300), 7 (0.6000)." in text
+    assert "80% within 0.01 (missed) and 95% within 0.05 (missed)" in text
+    assert "8 of 60 tasks" in text
+    assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 100
 
 
 # -- keeping -----------------------------------------------------------------------------------
