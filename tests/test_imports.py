@@ -27,6 +27,7 @@ LAYERS = [
     },
     {"settings"},
     {"subspace"},
+    {"linear_models"},
     {"dynamics", "objective"},
     {"encoders", "parameters", "simulate"},
     {"run"},

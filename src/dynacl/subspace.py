@@ -25,6 +25,7 @@ ENOUGH = 0.01  # dimensions per row, below which covariances are taken as they a
 FAINT = 1e-10  # share of the largest variance, below which a direction is rounding
 WIDE = 500  # dimensions from which decompositions are taken in parts: whole ones take minutes
 SHOWN = 20  # correlations that are kept beyond those of the d variates, of wide windows
+ROUNDING = float(np.finfo(np.float32).eps)  # of observations, as they come
 FURTHER = 5  # steps ahead by which starts are compared, beside one
 
 
@@ -36,26 +37,49 @@ class LinearState(NamedTuple):
     correlations: Array  # (min(r, s),), or of wide windows the first d + SHOWN
 
 
-def canonical_variates(past: Array, future: Array, d: int) -> LinearState:
+def canonical_variates(
+    past: Array, future: Array, d: int, given: Array | None = None
+) -> LinearState:
     """The d directions of `past` (n, r) that correlate most with `future` (n, s).
 
+    given: (n, m), such as the inputs that drive the future. What a linear map tells from them is
+    taken out of both sides before these are compared; the directions are of the past as it is.
     With few rows per dimension the covariances are shrunk towards a multiple of the identity, by
     the share (r / n) that chance explains; so more channels than samples work too. Correlations are
     then lower bounds.
     """
     mean = past.mean(0)
     past, future = past - mean, future - future.mean(0)
-    n = len(past)
-    shrinks = [_shrinkage(side.shape[1] / n) for side in (past, future)]
+    sides, n = [past, future], len(past)
+    if given is not None:
+        sides = [side - fitted(given, side) for side in sides]
+    shrinks = [_shrinkage(side.shape[1] / n) for side in sides]
     roots = [
         _inverse_root(side.T @ side / n, shrink)
-        for side, shrink in zip((past, future), shrinks, strict=True)
+        for side, shrink in zip(sides, shrinks, strict=True)
     ]
     kept = np.sqrt((1 - shrinks[0]) * (1 - shrinks[1]))
-    left, correlations = _leading(kept * roots[0].T @ (past.T @ future / n) @ roots[1], d)
+    left, correlations = _leading(kept * roots[0].T @ (sides[0].T @ sides[1] / n) @ roots[1], d)
     directions = roots[0] @ left[:, :d]
     spread = np.sqrt(np.square(past @ directions).mean(0))
     return LinearState(mean, directions / np.where(spread > 0, spread, 1.0), correlations)
+
+
+def fitted(given: Array, target: Array) -> Array:
+    """The least-squares prediction of `target` (n, s) from `given` (n, m) and a constant."""
+    return _with_one(given) @ least_squares(_with_one(given), target)
+
+
+def least_squares(features: Array, target: Array) -> Array:
+    """W with features @ W ≈ target, whatever the scales of the features.
+
+    Directions below the rounding of float32, in which observations come, tell nothing.
+    """
+    scale = np.sqrt(np.square(features).mean(0))
+    scale = np.where(scale > 0, scale, 1.0)
+    found, *_ = np.linalg.lstsq(features / scale, target, rcond=ROUNDING)
+    weights: Array = found / scale[:, None]
+    return weights
 
 
 def _shrinkage(share: float) -> float:
