@@ -36,7 +36,7 @@ def test_frames_with_large_noise_channels_start_at_what_can_be_predicted():
     y = np.concatenate([slow, 10 * rng.standard_normal((4000, 2))], axis=1).astype(np.float32)
     series = TimeSeries.of(y)
     scaling = whitening(y)
-    start = linear_start(series, scaling, Settings(), 2).weight
+    start = linear_start(series, scaling, None, Settings(), 2).weight
     found = (scaling(torch.from_numpy(y)) @ start.T).numpy()
     loud = (scaling(torch.from_numpy(y)) @ principal_components(scaling, 2).T).numpy()
     assert metrics.r2(slow, found) > 0.99

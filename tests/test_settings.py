@@ -23,6 +23,7 @@ OTHER = {
     "standardize": False,
     "time_offset": 2,
     "time_lags": (0, 2),
+    "control_lags": (1, 3),
     "horizon": 2,
     "one_step": 0.5,
     "mixed": True,
@@ -45,7 +46,7 @@ NEEDS = {"bandwidth": {"density_correction": "euclidean"},
 
 @pytest.fixture(scope="module")
 def data():
-    return simulate.lds(rng=np.random.default_rng(0), d=2, trials=6, steps=30, observed=4)
+    return simulate.controlled(rng=np.random.default_rng(0), d=2, trials=6, steps=30, observed=4)
 
 
 @pytest.mark.parametrize(

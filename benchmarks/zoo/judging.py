@@ -125,6 +125,6 @@ def best_directions(true: Array, found: Array, rank: int) -> Array:
 
 
 def _truth(run: Run, series: TimeSeries) -> Array:
-    cut = series.trimmed(max(run.settings.time_lags))
+    cut = series.trimmed(run.settings.past)
     assert cut.truth is not None
     return cut.truth.latents

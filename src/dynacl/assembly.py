@@ -22,7 +22,15 @@ from dynacl.dynamics.base import Dynamics
 from dynacl.dynamics.base import Request as DynamicsRequest
 from dynacl.dynamics.naming import options as dynamics_options
 from dynacl.dynamics.naming import resolve as resolve_dynamics
-from dynacl.encoders import MLP, Asymmetric, CustomEncoder, Encoder, Projected, as_encoder
+from dynacl.encoders import (
+    MLP,
+    Asymmetric,
+    CustomEncoder,
+    Driven,
+    Encoder,
+    Projected,
+    as_encoder,
+)
 from dynacl.judging import Judge, judge_for, split
 from dynacl.objective import density
 from dynacl.objective.geometry import BY_NAME as GEOMETRIES
@@ -31,7 +39,7 @@ from dynacl.objective.geometry.naming import resolve as resolve_geometry
 from dynacl.parameters import PARAMETERS
 from dynacl.run import Run
 from dynacl.settings import Settings
-from dynacl.subspace import linear_start
+from dynacl.subspace import Start, linear_start
 from dynacl.values import plain
 from dynacl.whitening import Whitening, observed_dimensions, whitening
 
@@ -88,19 +96,15 @@ def begin(request: Request, series: TimeSeries, seed: int) -> Run:
     settled, reasons = settings_of(request, f, geometry, series)
     check_modes(f.n_modes, request.n_components, len(series.steps(settled.time_offset)))
     seen, _ = held_out(settled, f, series)
-    scaling = input_scaling(request, seen, settled)
+    inputs = control_scaling(seen, settled)
+    scaling = input_scaling(request, seen, settled, 0 if inputs is None else inputs.n_outputs)
     start = None
     if settled.linear_start and scaling is not None:
-        start = linear_start(seen, scaling, settled, request.n_components)
+        start = linear_start(seen, scaling, inputs, settled, request.n_components)
     encoder = make_encoder(
-        request,
-        series.n_features,
-        settled,
-        scaling,
-        None if start is None else start.weight,
-        geometry,
+        request, series.n_features, series.n_controls, settled, scaling, inputs, start, geometry,
         generator,
-    )
+    )  # fmt: skip
     run = assemble(request, encoder, f, geometry, settled, generator)
     run.reasons = reasons
     run.units, run.control_units = series.units, series.control_units
@@ -119,7 +123,7 @@ def judged(run: Run, series: TimeSeries) -> tuple[TimeSeries, Judge | None]:
 
 def held_out(s: Settings, f: Dynamics, series: TimeSeries) -> tuple[TimeSeries, TimeSeries | None]:
     """What is trained on, and what is not: neither weights nor input scaling see it."""
-    room = max(s.time_lags) + (f.context + 2 * s.horizon) * s.time_offset
+    room = s.past + (f.context + 2 * s.horizon) * s.time_offset
     return split(series, s.validation, room)
 
 
@@ -154,10 +158,13 @@ def rebuild(
     scaling = None
     if request.encoder is None:
         scaling = saved_whitening(weights, len(settled.time_lags))
+    inputs = saved_whitening(weights, len(settled.past_inputs), "of_inputs")
     start = None
     if settled.linear_start and scaling is not None:
-        start = torch.zeros(request.n_components, scaling.n_outputs)
-    encoder = make_encoder(request, n_features, settled, scaling, start, geometry, generator)
+        start = Start(torch.zeros(request.n_components, scaling.n_outputs), np.empty(0))
+    encoder = make_encoder(
+        request, n_features, n_controls, settled, scaling, inputs, start, geometry, generator
+    )
     run = assemble(request, encoder, f, geometry, settled, generator)
     run.whole = False
     return run
@@ -200,6 +207,10 @@ def check_parts(request: Request, f: Dynamics, geometry: Geometry) -> None:
         if request.chosen.get(name) is not None and kernel is None:
             raise InputError(f"{name}: got {request.chosen[name]!r}, which has no effect here; it "
                              "needs a density_correction")  # fmt: skip
+    if request.chosen.get("control_lags") and (geometry.scale_free or request.asymmetric):
+        what = "asymmetric encoders" if request.asymmetric else "latents on a sphere"
+        raise InputError(f"control_lags: got {request.chosen['control_lags']}; wanted () with "
+                         f"{what}, to which past inputs are not added")  # fmt: skip
     if request.asymmetric and f.context:
         raise InputError("asymmetric: its references and positives live in different spaces; "
                          f"wanted dynamics without a context, not {_said(request.dynamics)}"
@@ -236,8 +247,18 @@ def _said(part: str | nn.Module) -> str:
     return f'"{part}"' if isinstance(part, str) else type(part).__name__
 
 
-def input_scaling(request: Request, series: TimeSeries, s: Settings) -> Whitening | None:
-    """How the input is standardised; a warning if less than the state can be read off it."""
+def control_scaling(series: TimeSeries, s: Settings) -> Whitening | None:
+    """How past inputs in a window are standardised."""
+    if series.control is None or not s.past_inputs or not s.standardize:
+        return None
+    return whitening(series.control, series.with_past(s.past)[:, None] - np.array(s.past_inputs))
+
+
+def input_scaling(
+    request: Request, series: TimeSeries, s: Settings, n_inputs: int
+) -> Whitening | None:
+    """How the input is standardised; a warning if less than the state can be read off it and the
+    past inputs beside it."""
     if not s.standardize or request.encoder is not None:
         return None
     lags, d, offset = np.array(s.time_lags), request.n_components, s.time_offset
@@ -247,10 +268,11 @@ def input_scaling(request: Request, series: TimeSeries, s: Settings) -> Whitenin
     # What an input does to the state does not follow from the state, and is no noise.
     pairs = None if series.n_controls else (t, t + offset)
     found = whitening(y, windows, pairs, d)
-    if found.n_outputs < d:
+    if found.n_outputs + n_inputs < d:
         warnings.warn(
-            f"the observations span {found.n_outputs} dimensions, fewer than the {d} latents: "
-            "the state cannot be read off them unless the mixing is non-linear; add time_lags",
+            f"the observations span {found.n_outputs + n_inputs} dimensions"
+            f"{' with past inputs' if n_inputs else ''}, fewer than the {d} latents: the state "
+            "cannot be read off them unless the mixing is non-linear; add time_lags",
             stacklevel=4,
         )
     elif windows is not None and pairs is not None:
@@ -269,13 +291,16 @@ def input_scaling(request: Request, series: TimeSeries, s: Settings) -> Whitenin
 def make_encoder(
     request: Request,
     n_features: int,
+    n_controls: int,
     s: Settings,
     scaling: Whitening | None,
-    start: Tensor | None,
+    inputs: Whitening | None,
+    start: Start | None,
     geometry: Geometry,
     generator: torch.Generator,
 ) -> Encoder:
-    """The paper's MLP or a copy of the user's module, in this geometry, single or as a pair."""
+    """The paper's MLP or a copy of the user's module, in this geometry, single or as a pair; with
+    past inputs beside it, where windows have them."""
 
     def single() -> Encoder:
         made: Encoder
@@ -287,12 +312,16 @@ def make_encoder(
                 request.n_components,
                 whitening=copy.deepcopy(scaling),
                 gain=s.input_gain,
-                linear_start=start,
+                linear_start=None if start is None else start.weight,
+                linear_offset=None if start is None else start.offset,
                 generator=generator,
             )
         return Projected(made, geometry) if geometry.scale_free else made
 
     target = single()
+    if s.past_inputs:
+        n, begins = len(s.past_inputs) * n_controls, None if start is None else start.inputs
+        return Driven(target, n, request.n_components, inputs, begins)
     return Asymmetric(single(), target) if request.asymmetric else target
 
 
@@ -302,10 +331,10 @@ def try_parts(request: Request, run: Run, series: TimeSeries) -> None:
     states = torch.linspace(-1, 1, 5 * d, device=where).view(5, d)
     x, others = states[:n], states[n:]
     if request.encoder is not None:
-        lags = np.array(run.settings.time_lags)
-        rows = series.observations[series.with_past(int(lags.max()))[:n, None] - lags]
-        windows = torch.from_numpy(rows.reshape(len(rows), -1)).to(where)
-        _try("encoder", run.encoder, {"windows": windows}, (len(rows), d))
+        s = run.settings
+        rows = series.windows(series.with_past(s.past)[:n], s.time_lags)
+        windows = torch.from_numpy(rows).to(where)
+        _try("encoder", run.encoder.of_observations, {"windows": windows}, (len(rows), d))
     if isinstance(request.dynamics, nn.Module):
         C, u = run.dynamics.context, series.control
         now = x[:, None].expand(-1, C + 1, -1) if C else x
@@ -340,10 +369,12 @@ def _try(
         raise InputError(f"{name}: gave shape {shape} for {came}; wanted {wanted}")
 
 
-def saved_whitening(weights: Mapping[str, Tensor], n_frames: int) -> Whitening | None:
-    """The input scaling among the weights of a saved MLP, wherever the encoder keeps it."""
+def saved_whitening(
+    weights: Mapping[str, Tensor], n_frames: int, name: str = "whitening"
+) -> Whitening | None:
+    """The input scaling of this name among the saved weights, wherever the encoder keeps it."""
     found = {k.rsplit(".", 1)[1]: v for k, v in weights.items()
-             if k.startswith("encoder.") and ".whitening." in k}  # fmt: skip
+             if k.startswith("encoder.") and f".{name}." in k}  # fmt: skip
     if not found:
         return None
     return Whitening(found["shift"], found["frame"], found.get("window"), n_frames)

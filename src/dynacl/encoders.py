@@ -1,6 +1,7 @@
 """Encoders h: observations (n, D), or windows of them (n, lags · D), to latents (n, d).
 
-An encoder says what encodes references: itself, or a second one. `Encoder` lists what it may say.
+Where past inputs are seen too, they stand behind the observations of a window (`Driven`). An
+encoder says what encodes references: itself, or a second one. `Encoder` lists what it may say.
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ class Encoder(nn.Module, ABC):
         """Leave nothing but the linear start; False where there is none."""
         return False
 
+    @property
+    def of_observations(self) -> Encoder:
+        """What of it sees observations."""
+        return self
+
+    def without_inputs(self, x: Tensor, inputs: Tensor) -> Tensor:
+        """Latents less what these past inputs add to them: nothing, unless it sees inputs."""
+        return x
+
     def references(self, y: Tensor) -> Tensor:
         """Latents from which the dynamics starts."""
         x: Tensor = self(y)
@@ -70,6 +80,7 @@ class MLP(Encoder):
         whitening: Whitening | None = None,
         gain: float = 1.0,
         linear_start: Tensor | None = None,
+        linear_offset: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         """gain: the most by which the first layer's initial weights grow, for sharper features from
@@ -77,8 +88,8 @@ class MLP(Encoder):
         0.0026); with three, a fit of Lorenz folded (docs/log.md). In between it grows by one for
         each input, which no measurement supports.
 
-        linear_start: (d, inputs); the layers add to a linear map that starts there, and start small
-        beside it.
+        linear_start: (d, inputs), and linear_offset (d,), 0 if None; the layers add to a linear map
+        that starts there, and start small beside it.
         """
         super().__init__()
         d = n_components
@@ -95,7 +106,7 @@ class MLP(Encoder):
         if self.linear is not None and linear_start is not None:
             with torch.no_grad():
                 self.linear.weight.copy_(linear_start)
-                self.linear.bias.zero_()
+                self.linear.bias.copy_(torch.zeros(d) if linear_offset is None else linear_offset)
                 self.layers[-1].weight.mul_(0.1)  # type: ignore[operator]
 
     @torch.no_grad()
@@ -110,6 +121,54 @@ class MLP(Encoder):
         z = y if self.whitening is None else self.whitening(y)
         x: Tensor = self.layers(z)
         return x if self.linear is None else x + self.linear(z)
+
+
+@final
+class Driven(Encoder):
+    """x = h(y window) + C (past inputs): the state of a driven system with few outputs.
+
+    For a linear system behind any observations that can be undone this is exact: what inputs have
+    added to outputs since the window began is linear in them. As they are added, a contrast can
+    hold them fixed (`without_inputs`), so that latents do not gain by storing inputs.
+    """
+
+    def __init__(
+        self,
+        inner: Encoder,
+        n_inputs: int,
+        n_components: int,
+        whitening: Whitening | None = None,
+        start: Tensor | None = None,
+    ) -> None:
+        """n_inputs: past inputs at the end of a window. start: where C begins, (d, whitened
+        inputs); None: at 0."""
+        super().__init__()
+        self.inner, self.n_inputs, self.of_inputs = inner, n_inputs, whitening
+        width = n_inputs if whitening is None else whitening.n_outputs
+        self.control = nn.Parameter(torch.zeros(n_components, width))
+        if start is not None:
+            with torch.no_grad():
+                self.control.copy_(start)
+
+    @property
+    def of_observations(self) -> Encoder:
+        return self.inner
+
+    def be_linear(self) -> bool:
+        return self.inner.be_linear()
+
+    def forward(self, window: Tensor) -> Tensor:
+        y, inputs = window.tensor_split([window.shape[-1] - self.n_inputs], dim=-1)
+        x: Tensor = self.inner(y)
+        return x + self.added(inputs)
+
+    def added(self, inputs: Tensor) -> Tensor:
+        """What past inputs add to the latents."""
+        z = inputs if self.of_inputs is None else self.of_inputs(inputs)
+        return nn.functional.linear(z, self.control)
+
+    def without_inputs(self, x: Tensor, inputs: Tensor) -> Tensor:
+        return x - self.added(inputs)
 
 
 @final
@@ -170,6 +229,7 @@ class Asymmetric(Encoder):
             Wish("emphasis", 0.0, "f after h₁ is as free as h₁, so a small prediction error is no "
                  "sign of the right state."),
             Wish("linear_start", False, "Two encoders that start alike were not tried."),
+            Wish("control_lags", (), "Past inputs with two encoders were not tried."),
         )  # fmt: skip
 
     def forward(self, y: Tensor) -> Tensor:

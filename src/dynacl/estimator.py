@@ -76,6 +76,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         lipschitz: float | None = None,
         encoder: nn.Module | None = None,
         time_lags: Sequence[int] = (0,),
+        control_lags: Sequence[int] | None = None,
         sampling_interval: float | None = None,
         similarity: str | nn.Module = "euclidean",
         asymmetric: bool = False,
@@ -104,6 +105,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         self.lipschitz = lipschitz
         self.encoder = encoder
         self.time_lags = time_lags
+        self.control_lags = control_lags
         self.sampling_interval = sampling_interval
         self.similarity = similarity
         self.asymmetric = asymmetric
@@ -181,14 +183,15 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
 
     # -- using what was learned ----------------------------------------------------------------
 
-    def transform(self, X: Any, *, pad: bool = False) -> Any:
+    def transform(self, X: Any, *, u: Any = None, pad: bool = False) -> Any:
         """Latents, one row per step: array in, array out; list of trials in, list out.
 
         With time lags, the first steps of a trial have no full window and are left out; pad=True
-        keeps them, as if the trial had stood still before its start.
+        keeps them, as if the trial had stood still before its start. u: the control input, where
+        latents are told from past inputs too (`control_lags`).
         """
         check_is_fitted(self, "encoder_")
-        series, past = self._series(X), max(self.settings_.time_lags)
+        series, past = self._seen(X, u), self.settings_.past
         cut, x, _ = self._latents(series.padded(past) if pad and past else series)
         return like(X, cut, x)
 
@@ -221,7 +224,8 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         """Roll out from the end of each trial: (steps, d).
 
         u: the control input, (steps, d_u), for models that have one: one row per forecast step. Row
-        0 acts on the last observed step: it is the last row of the past u.
+        0 acts on the last observed step: it is the last row of the past u. A model with
+        `control_lags` or hidden modes needs that past u too: as TimeSeries.of(X, past_u).
         modes: how a model with hidden modes goes on: "hold" the last inferred mode (the default),
         or "markov": the mean over modes that move by `transitions_`, which was learned in fit.
         A gated model reads its modes off the state: "gated", which is its default.
@@ -235,6 +239,9 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         if f.infers_modes and self.n_controls_in_ not in (0, series.n_controls):
             raise InputError("X: the mode to go on with is inferred under the control so far; "
                              "wanted TimeSeries.of(X, past_u) as X")  # fmt: skip
+        if self.settings_.past_inputs and self.n_controls_in_ != series.n_controls:
+            raise InputError("X: the state to start from is told from past inputs too; wanted "
+                             "TimeSeries.of(X, past_u) as X")  # fmt: skip
         series, x, _ = self._latents(series)
         control = inference.future_control(
             self.run_, in_order(u, X), int(steps), self.n_controls_in_, series.n_trials
@@ -352,6 +359,12 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
             series = series.within(self.run_.units, self.run_.control_units)
         return series
 
+    def _seen(self, X: Any, u: Any = None) -> TimeSeries:
+        """The series as the encoder sees it: with inputs, where these are a part of windows."""
+        return (
+            self._driven(X, u) if self.settings_.past_inputs or u is not None else self._series(X)
+        )
+
     def _driven(self, X: Any, u: Any = None) -> TimeSeries:
         """The series, with the control input that the dynamics was fitted with."""
         series, n = self._series(X, u), self.n_controls_in_
@@ -388,7 +401,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
 
     def _latents(self, series: TimeSeries) -> tuple[TimeSeries, Array, Array]:
         """The series cut to steps with a full window, their latents, and where f starts there."""
-        cut = series.trimmed(max(self.settings_.time_lags))  # first: it refuses short trials
+        cut = series.trimmed(self.settings_.past)  # first: it refuses short trials
         x = inference.latents(self.run_, series)
         return cut, x, inference.references(self.run_, series, x)
 

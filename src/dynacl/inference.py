@@ -42,17 +42,17 @@ GOES_ON: dict[str, Callable[[Dynamics], bool]] = {
 def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Array:
     """Latents of all steps with a full window, (n, d); of references by their own encoder."""
     encode = run.encoder.references if of_references else run.encoder
-    lags = np.array(run.settings.time_lags)
-    t = series.with_past(int(lags.max()))
+    lags, inputs = run.settings.time_lags, run.settings.past_inputs
+    t = series.with_past(run.settings.past)
     size = max(1, min(ROWS // len(lags), NUMBERS // (len(lags) * series.n_features)))
     parts = []
     with torch.inference_mode():
         for i in range(0, len(t), size):
-            if run.settings.time_lags == (0,):  # a slice of a memory map is read in one go
+            if lags == (0,) and not inputs:  # a slice of a memory map is read in one go
                 window = np.array(series.observations[t[i] : t[min(i + size, len(t)) - 1] + 1])
             else:
-                window = series.observations[t[i : i + size, None] - lags]
-            part = torch.from_numpy(window.reshape(len(window), -1))
+                window = series.windows(t[i : i + size], lags, inputs)
+            part = torch.from_numpy(window)
             parts.append(encode(part.to(run.device)).cpu().numpy())
     x: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if not np.isfinite(x).all():

@@ -54,7 +54,7 @@ def split(series: TimeSeries, share: float, room: int) -> tuple[TimeSeries, Time
 def judge_for(run: Run, series: TimeSeries, held: TimeSeries) -> Judge:
     """Of predictions one step ahead, and as far as observations are correlated, and in between."""
     offset = run.settings.time_offset
-    room = int(held.lengths.max()) - 1 - max(run.settings.time_lags)
+    room = int(held.lengths.max()) - 1 - run.settings.past
     furthest = max(1, min(correlation_time(series, offset, FURTHEST), (room - 1) // offset))
     horizons = tuple(sorted({1, round(furthest**0.5), furthest}))
     return Judge(series, held, horizons)

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.subspace import canonical_variates, least_squares
+from dynacl.subspace import canonical_variates, inputs_between, least_squares
 from dynacl.values import Lags, Whole
 
 LAGS = (0, 1, 2, 3)
@@ -117,20 +117,22 @@ class LinearStateSpace:
         series = TimeSeries.of(X, u)
         self.n_controls = series.n_controls
         reach = max(self.lags)
-        t = series.steps(1 + reach, self.past, allow_short=True)
+        windows = -(-self.n_components // (len(self.lags) * series.n_features))
+        span = windows * (1 + reach)
+        t = series.steps(span, self.past, allow_short=True)
         if len(t) < 4:
-            raise InputError(f"X: has {len(t)} rows with {self.past} before and {1 + reach} after "
+            raise InputError(f"X: has {len(t)} rows with {self.past} before and {span} after "
                              "them in their trial; wanted at least 4")  # fmt: skip
         size = len(t) // PER_NUMBER // len(self.lags) - 2 * self.n_controls
         self.frames = _Frames(series.observations, size)
         if series.control is not None:
             self.inputs = _Frames(series.control, self.n_controls)
-        past, after = self._window(series, t), t[:, None] + 1 + reach - np.array(self.lags)
-        future = self.frames.inside(series.observations)[after].reshape(len(t), -1)
-        given = None
-        if series.control is not None:
-            given = series.control[t[:, None] + np.arange(1 + reach)].reshape(len(t), -1)
-        found = canonical_variates(past, future, self.n_components, given)
+        ends = t[:, None] + span - (1 + reach) * np.arange(windows)
+        future = self.frames.inside(series.observations[ends[:, :, None] - np.array(self.lags)])
+        given = inputs_between(series, t, span)
+        found = canonical_variates(
+            self._window(series, t), future.reshape(len(t), -1), self.n_components, given
+        )
         self.mean, self.directions = found.mean, found.directions
         self.correlations = found.correlations
         t = series.steps(1, self.past, allow_short=True)

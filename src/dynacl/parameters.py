@@ -76,6 +76,7 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("time_lags", KINDS["time_lags"], (0,), "steps back from now that the encoder "
                   "sees together, such as 0,1,2; on the command line 6/100 is six of them, "
                   "equidistant in a window of 100"),
+        _setting("control_lags", group="model"),
         Parameter("sampling_interval", OrNone(POSITIVE), None, "seconds from one sample to the "
                   "next, in which time constants and frequencies are told; None counts samples"),
         Parameter("similarity", OneOf(tuple(geometry.BY_NAME), _module, "an nn.Module"),

@@ -33,9 +33,9 @@ class Judged(NamedTuple):
 
 def fit_readout(run: Run, series: TimeSeries, generator: torch.Generator) -> Readout:
     """Latents to observations, on rows of the training data."""
-    lags = np.array(run.settings.time_lags)
-    t = _spread(series.with_past(int(lags.max())))
-    windows = torch.from_numpy(series.observations[t[:, None] - lags].reshape(len(t), -1))
+    s = run.settings
+    t = _spread(series.with_past(s.past))
+    windows = torch.from_numpy(series.windows(t, s.time_lags, s.past_inputs))
     with torch.inference_mode():
         x = run.encoder(windows.to(run.device)).cpu()
     y = torch.from_numpy(series.observations[t])
@@ -48,7 +48,7 @@ def held_out_prediction(
     """What the model misses of `series` after so many steps, beside persistence."""
     offset = run.settings.time_offset
     x = inference.latents(run, series)
-    series = series.trimmed(max(run.settings.time_lags))
+    series = series.trimmed(run.settings.past)
     starts = _starts(series, max(horizons) * offset)
     held = inference.held_modes(run.dynamics, series, x, x, offset)
     modes = None if held is None else np.repeat(held[starts][:, None], max(horizons), axis=1)

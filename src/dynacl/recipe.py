@@ -43,6 +43,9 @@ def settings(
     settled = Settings(**asdict(found) | _values(merged))
     if settled.n_negatives is None and settled.batch_size == 1:
         raise InputError("batch_size: got 1; with the batch as negatives it needs at least 2")
+    if settled.past_inputs and not series.n_controls:
+        raise InputError(f"control_lags: got {settled.past_inputs}; wanted data with a control "
+                         "input u")  # fmt: skip
     return settled, {name: why for name, (_, why) in merged.items()}
 
 
@@ -55,7 +58,11 @@ def said_by_data(
 ) -> Layer:
     """What lengths, control and correlation time of the data change in these settings."""
     said: dict[str, tuple[Any, str]] = {}
-    offset, past = s["time_offset"], max(s["time_lags"])
+    seen = s["control_lags"]
+    if series.n_controls and seen is None:
+        seen = tuple(lag for lag in s["time_lags"] if lag)
+        said["control_lags"] = seen, "The state of a driven system shows in outputs and inputs."
+    offset, past = s["time_offset"], max(*s["time_lags"], *(seen or ()), 0)
     horizon, mixed = s["horizon"], s["mixed"]
     if mixed and horizon > 1:
         horizon = correlation_time(series, offset, horizon)

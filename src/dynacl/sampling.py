@@ -21,10 +21,19 @@ class Rows(NamedTuple):
     seen: Tensor | None  # steps with a full window, from which negatives come; None: all
     lags: Tensor
     now_only: bool
+    control_lags: Tensor  # of the inputs that a window has beside observations
 
     def window(self, t: Tensor) -> Tensor:
-        """The observation of each step with its lags, (n, lags · D)."""
-        return self.y[t] if self.now_only else self.y[t[:, None] - self.lags].flatten(1)
+        """The observation of each step with its lags, (n, lags · D), and past inputs behind."""
+        y = self.y[t] if self.now_only else self.y[t[:, None] - self.lags].flatten(1)
+        return y if (u := self.inputs(t)) is None else torch.cat([y, u], dim=1)
+
+    def inputs(self, t: Tensor) -> Tensor | None:
+        """The past inputs in the window of each step, (n, control lags · d_u); None: there are
+        none."""
+        if self.u is None or not len(self.control_lags):
+            return None
+        return self.u[t[:, None] - self.control_lags].flatten(1)
 
     def drive(self, t: Tensor, steps: int, offset: int, like: Tensor) -> list[Tensor | None]:
         """The control that acts at each of so many steps from t on, where `like` lives."""
@@ -42,7 +51,7 @@ class Rows(NamedTuple):
 def rows(series: TimeSeries, run: Run) -> Rows:
     """What this run trains on: its windows, its references and where negatives come from."""
     settings = run.settings
-    lag = max(settings.time_lags)
+    lag = settings.past
     past = lag + run.dynamics.context * settings.time_offset
     return Rows(
         _shared(series.observations),
@@ -51,6 +60,7 @@ def rows(series: TimeSeries, run: Run) -> Rows:
         torch.from_numpy(series.with_past(lag)) if lag else None,
         torch.tensor(settings.time_lags),
         settings.time_lags == (0,),
+        torch.tensor(settings.past_inputs, dtype=torch.long),
     )
 
 
@@ -70,6 +80,12 @@ def encode(run: Run, data: Rows, t: Tensor, others: Tensor) -> tuple[Tensor, Ten
         t = (t[:, None] - run.settings.time_offset * torch.arange(C, -1, -1)).flatten()
     now, x = run.encoder.pair(lambda rows: data.window(rows).to(device), t, others)
     return now.view(n, C + 1, -1) if C else now, x
+
+
+def without_inputs(run: Run, data: Rows, x: Tensor, t: Tensor) -> Tensor:
+    """Latents x, encoded or predicted, less what the past inputs of steps t add to them."""
+    inputs = data.inputs(t)
+    return x if inputs is None else run.encoder.without_inputs(x, inputs.to(run.device))
 
 
 def encoded_pairs(run: Run, data: Rows, t: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:

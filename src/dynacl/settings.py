@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from dynacl.data import InputError
-from dynacl.values import POSITIVE, SHARE, Flag, Kind, Lags, Number, OneOf, OrNone, Whole
+from dynacl.values import POSITIVE, SHARE, Flag, Kind, Lags, Number, OneOf, OrNone, PastLags, Whole
 
 KERNELS = ("euclidean", "vmf")  # of the density estimate α
 LOGITS = ("reciprocal", "mean", "relative")  # of the choice among modes
@@ -51,6 +51,12 @@ class Settings:
     time_offset: int = setting(1, Whole(), "steps Δ from a reference to its positive")
     time_lags: tuple[int, ...] = setting(
         (0,), Lags(), "steps back from now that the encoder sees together"
+    )
+    control_lags: tuple[int, ...] | None = setting(
+        None,
+        OrNone(PastLags(), "auto"),
+        "steps back from now of the control input that the encoder sees beside the observations; "
+        "None: the time lags but 0, where there are any; (), on the command line off: none",
     )
     horizon: int = setting(
         1,
@@ -114,6 +120,16 @@ class Settings:
     def read(cls, saved: Mapping[str, Any]) -> Settings:
         """From what JSON holds."""
         return cls(**tuples(saved))
+
+    @property
+    def past_inputs(self) -> tuple[int, ...]:
+        """Steps back of the inputs that the encoder sees, as a run has them."""
+        return self.control_lags or ()
+
+    @property
+    def past(self) -> int:
+        """Rows before a step that its window reaches back to."""
+        return max(*self.time_lags, *self.past_inputs, 0)
 
     @property
     def several_from(self) -> int:

@@ -74,7 +74,7 @@ def _decoded(run: Run, series: TimeSeries) -> Settled:
     f, offset = run.dynamics, run.settings.time_offset
     some = sample(series, f.n_modes)
     x = latents(run, some)
-    part = some.trimmed(max(run.settings.time_lags))
+    part = some.trimmed(run.settings.past)
     now = references(run, some, x)
     found = modes(f, part, now, x, offset, "sequence")
     chain = transition_matrix(found, part, f.n_modes, offset)

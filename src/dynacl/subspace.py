@@ -26,6 +26,7 @@ FAINT = 1e-10  # share of the largest variance, below which a direction is round
 WIDE = 500  # dimensions from which decompositions are taken in parts: whole ones take minutes
 SHOWN = 20  # correlations that are kept beyond those of the d variates, of wide windows
 ROUNDING = float(np.finfo(np.float32).eps)  # of observations, as they come
+AFAR = 100.0  # standard deviations, about how far a start may lie from the mean of the data
 FURTHER = 5  # steps ahead by which starts are compared, beside one
 
 
@@ -61,8 +62,29 @@ def canonical_variates(
     kept = np.sqrt((1 - shrinks[0]) * (1 - shrinks[1]))
     left, correlations = _leading(kept * roots[0].T @ (sides[0].T @ sides[1] / n) @ roots[1], d)
     directions = roots[0] @ left[:, :d]
+    if given is not None:
+        directions = _apart(past.T @ past / n, directions, d)
     spread = np.sqrt(np.square(past @ directions).mean(0))
     return LinearState(mean, directions / np.where(spread > 0, spread, 1.0), correlations)
+
+
+def _apart(covariance: Array, directions: Array, d: int) -> Array:
+    """These directions made uncorrelated, one after the other; then principal axes, up to d.
+
+    What the given tell of the past is a part of it all the same: without that part directions may
+    be nearly alike, and fewer than the past has.
+    """
+    variance, axes = np.linalg.eigh(covariance)
+    axes = axes[:, variance > FAINT * variance[-1]][:, ::-1]
+    found: list[Array] = []
+    for direction in np.concatenate([directions, axes], axis=1).T:
+        apart = direction
+        for other in [*found, *found]:  # twice: once leaves rounding
+            apart = apart - other * (other @ covariance @ apart)
+        left = apart @ covariance @ apart
+        if len(found) < d and left > FAINT * (direction @ covariance @ direction):
+            found.append(apart / np.sqrt(left))
+    return np.array(found).reshape(len(found), len(covariance)).T
 
 
 def fitted(given: Array, target: Array) -> Array:
@@ -115,34 +137,100 @@ def _leading(coupling: Array, d: int) -> tuple[Array, Array]:
 
 
 class Start(NamedTuple):
-    """Where an encoder's linear map starts, (d, inputs), and the canonical correlations."""
+    """Where an encoder's linear map starts, and the canonical correlations."""
 
-    weight: Tensor
+    weight: Tensor  # (d, whitened observations)
     correlations: Array
+    inputs: Tensor | None = None  # (d, whitened past inputs), where windows have them
+    offset: Tensor | None = None  # (d,)
 
 
-def linear_start(series: TimeSeries, scaling: Whitening, s: Settings, d: int) -> Start:
+def linear_start(
+    series: TimeSeries, scaling: Whitening, inputs: Whitening | None, s: Settings, d: int
+) -> Start:
     """The best linear map from whitened windows to d latents.
 
     Canonical variates, where windows are long enough for them. Of single frames, the data decide
     between these and the principal components: by the prediction of frames that neither was made
-    from. Where there are no more inputs than latents, both span the same.
+    from. Where there are no more inputs than latents, both span the same. A control input between
+    the two windows is known, and taken out of both; past inputs are a part of the past.
     """
-    lags = np.array(s.time_lags)
-    reach, offset = int(lags.max()), s.time_offset
+    seen = _Seen(series, scaling, inputs, s)
     weight = principal_components(scaling, d)
-    t = series.steps(offset + reach, reach, allow_short=True)
-    t = t[:: max(1, -(-len(t) // MOST))]
-    if len(t) < 4 * d or scaling.n_outputs <= d:
+    if inputs is None and scaling.n_outputs <= d:
+        return Start(weight, np.empty(0), offset=_at_rest(seen, weight))
+    windows = -(-d // scaling.n_outputs)  # after the present one, as many as have d dimensions
+    after = 1 + max(s.time_lags)
+    span = s.time_offset - 1 + windows * after
+    t = _spread(series.steps(span, s.past, allow_short=True))
+    if len(t) < 4 * d:
         return Start(weight, np.empty(0))
-    past = _whitened(series, scaling, t[:, None] - lags)
-    future = _whitened(series, scaling, t[:, None] + offset + reach - lags)
-    found = canonical_variates(past, future, d)
-    variates = torch.zeros_like(weight)
+    future = [seen.observations(t + span - i * after) for i in range(windows)]
+    given = inputs_between(series, t, span)
+    found = canonical_variates(seen.all(t), np.concatenate(future, axis=1), d, given)
+    variates = torch.zeros(d, len(found.mean))
     variates[: found.directions.shape[1]] = torch.from_numpy(found.directions.T).float()
-    if len(lags) == 1 and not _predicts_better(series, scaling, offset, variates, weight):
-        return Start(weight, found.correlations)
-    return Start(variates, found.correlations)
+    for i in range(found.directions.shape[1], d):  # more latents than a window has dimensions
+        variates[i] = variates[i - found.directions.shape[1]]
+    single = inputs is None and len(s.time_lags) == 1
+    if single and not _predicts_better(seen, s.time_offset, variates, weight):
+        variates = weight
+    of_observations, of_inputs = variates.tensor_split([scaling.n_outputs], dim=1)
+    return Start(
+        of_observations, found.correlations, of_inputs if inputs else None, _at_rest(seen, variates)
+    )
+
+
+class _Seen(NamedTuple):
+    """Whitened windows of a series, as the encoder's linear map sees them."""
+
+    series: TimeSeries
+    scaling: Whitening
+    inputs: Whitening | None
+    settings: Settings
+
+    def observations(self, t: Array) -> Array:
+        windows = self.series.windows(t, self.settings.time_lags)
+        found: Array = self.scaling(torch.from_numpy(windows)).double().numpy()
+        return found
+
+    def all(self, t: Array) -> Array:
+        """With past inputs behind them, where windows have them."""
+        y, lags = self.observations(t), self.settings.past_inputs
+        if self.inputs is None or self.series.control is None:
+            return y
+        past = self.series.control[t[:, None] - np.array(lags)].reshape(len(t), -1)
+        return np.concatenate([y, self.inputs(torch.from_numpy(past)).double().numpy()], axis=1)
+
+
+def _at_rest(seen: _Seen, weight: Tensor) -> Tensor | None:
+    """c, for which x + c needs no constant in its dynamics; None without a control input.
+
+    Inputs need not be 0 on average. Then x' = A x + B u + b has a constant b, which linear dynamics
+    have no place for. It is gone where (I − A) c = −b.
+    """
+    offset, series = seen.settings.time_offset, seen.series
+    t = _spread(series.steps(offset, seen.settings.past, allow_short=True))
+    if series.control is None or len(t) < 4 * len(weight):
+        return None
+    map_ = weight.T.double().numpy()
+    x, following = seen.all(t) @ map_, seen.all(t + offset) @ map_
+    fit = least_squares(_with_one(np.concatenate([x, series.control[t]], axis=1)), following)
+    d = len(weight)
+    still = np.eye(d) - fit[:d].T
+    # A state that inputs add up in has no place of rest: it is not moved far.
+    c = -np.linalg.solve(still.T @ still + AFAR**-2 * np.eye(d), still.T @ fit[-1])
+    return torch.from_numpy(c).float()
+
+
+def inputs_between(series: TimeSeries, t: Array, span: int) -> Array | None:
+    """The inputs from t on that act within so many steps, (n, m); few enough to be taken out."""
+    if series.control is None:
+        return None
+    most = max(1, len(t) // 20 // series.n_controls)
+    ahead = np.unique(np.linspace(0, span - 1, min(span, most)).astype(int))
+    found: Array = series.control[t[:, None] + ahead].reshape(len(t), -1).astype(float)
+    return found
 
 
 def principal_components(scaling: Whitening, d: int) -> Tensor:
@@ -153,25 +241,22 @@ def principal_components(scaling: Whitening, d: int) -> Tensor:
     return weight
 
 
-def _whitened(series: TimeSeries, scaling: Whitening, rows: Array) -> Array:
-    windows = torch.from_numpy(series.observations[rows].reshape(len(rows), -1))
-    found: Array = scaling(windows).double().numpy()
-    return found
+def _spread(t: Array) -> Array:
+    """At most MOST of these rows, evenly spread."""
+    some: Array = t[:: max(1, -(-len(t) // MOST))]
+    return some
 
 
-def _predicts_better(
-    series: TimeSeries, scaling: Whitening, offset: int, one: Tensor, other: Tensor
-) -> bool:
+def _predicts_better(seen: _Seen, offset: int, one: Tensor, other: Tensor) -> bool:
     """Whether frames are predicted better from one linear state than from another.
 
-    One and a few steps ahead, by linear dynamics and a linear readout, both least squares on the
-    first three quarters of the frames, judged on the last.
+    One and a few steps ahead, by linear dynamics, the inputs on the way and a linear readout, all
+    least squares on the first three quarters of the frames, judged on the last.
     """
-    t = series.steps(FURTHER * offset, allow_short=True)
-    t = t[:: max(1, -(-len(t) // MOST))]
-    if len(t) < 8 * scaling.n_outputs:
+    t = _spread(seen.series.steps(FURTHER * offset, seen.settings.past, allow_short=True))
+    if len(t) < 8 * seen.scaling.n_outputs:
         return False
-    z = _whitened(series, scaling, t[:, None])
+    z = seen.observations(t)
     first = slice(3 * len(t) // 4)
     rest = slice(3 * len(t) // 4, None)
     missed = []
@@ -179,9 +264,11 @@ def _predicts_better(
         x = z @ weight.T.double().numpy()
         total = 0.0
         for h in (1, FURTHER):
-            ahead = _whitened(series, scaling, (t + h * offset)[:, None])
-            map_, *_ = np.linalg.lstsq(_with_one(x[first]), ahead[first], rcond=None)
-            total += float(np.square(_with_one(x[rest]) @ map_ - ahead[rest]).sum())
+            ahead = seen.observations(t + h * offset)
+            drive = inputs_between(seen.series, t, h * offset)
+            known = _with_one(x if drive is None else np.concatenate([x, drive], axis=1))
+            map_, *_ = np.linalg.lstsq(known[first], ahead[first], rcond=None)
+            total += float(np.square(known[rest] @ map_ - ahead[rest]).sum())
         missed.append(total)
     return missed[0] < missed[1]
 

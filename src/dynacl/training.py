@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ from dynacl.objective.infonce import Loss, info_nce
 from dynacl.progress import Progress
 from dynacl.refitting import refit
 from dynacl.run import Record, Run
-from dynacl.sampling import Rows, encode, rows
+from dynacl.sampling import Rows, encode, rows, without_inputs
 
 NEAR_CAP = 0.98  # share of the cap from which the goodness of fit says nothing more
 Callback = Callable[[Run, Record], bool | None]
@@ -112,8 +113,13 @@ def training_step(run: Run, data: Rows) -> Loss:
     now, others = encode(run, data, t, torch.cat([after, m, support]))
     following, negatives, anchors = others.tensor_split([len(t), len(t) + len(m)])
     predicted = reach(run.dynamics, now, following, data.drive(t, h, s.time_offset, now), steps)
+    # Inputs are known: all candidates for a step have its inputs, which then tell nothing.
+    bare = partial(without_inputs, run, data)
+    predicted, following = bare(predicted, after), bare(following, after)
+    negatives, anchors = bare(negatives, m), bare(anchors, support)
     skip = None
     if s.n_negatives is None:
+        now = bare(now if now.ndim == 2 else now[:, -1], t)
         m, negatives, skip = in_batch(run, t, after, now, following)
     alpha = correction(run, m, after, negatives, following, support, anchors)
     loss = info_nce(
@@ -141,7 +147,7 @@ def in_batch(
 
     A row leaves out its own pair, wherever the encoder lets it serve as a negative.
     """
-    offered = run.encoder.candidates(now if now.ndim == 2 else now[:, -1], following)
+    offered = run.encoder.candidates(now, following)
     own = torch.arange(len(t), device=following.device)
     skip = torch.stack([own + i * len(t) for i in range(len(offered))], dim=1)
     return torch.cat([t, after][-len(offered) :]), torch.cat(offered), skip

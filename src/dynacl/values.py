@@ -173,6 +173,9 @@ class OrNone(Kind):
     def said(self, value: Any) -> str:
         return self.word if value is None else self.kind.said(value)
 
+    def plain(self, value: Any) -> Any:
+        return None if value is None else self.kind.plain(value)
+
     def argument(self) -> dict[str, Any]:
         """As without None, which is what leaving the option out means; a flag can be off."""
         inner = self.kind.argument()
@@ -223,6 +226,28 @@ class Lags(Kind):
 
     def said(self, value: Any) -> str:
         return ",".join(map(str, value))
+
+    def plain(self, value: Any) -> tuple[int, ...]:
+        return tuple(int(lag) for lag in value)
+
+
+@final
+@dataclass(frozen=True)
+class PastLags(Kind):
+    """Distinct whole numbers of steps back from now, now not among them; or none at all."""
+
+    metavar: ClassVar[str] = "1,2"
+    wanted: str = "distinct whole numbers of steps back of at least 1, such as (1, 2), or ()"
+
+    def accepts(self, value: Any) -> bool:
+        empty = isinstance(value, Sequence | np.ndarray) and len(value) == 0
+        return (empty and not isinstance(value, str)) or (Lags().accepts(value) and min(value) > 0)
+
+    def read(self, text: str) -> tuple[int, ...]:
+        return () if text == "off" else tuple(int(lag) for lag in text.split(","))
+
+    def said(self, value: Any) -> str:
+        return ",".join(map(str, value)) or "off"
 
     def plain(self, value: Any) -> tuple[int, ...]:
         return tuple(int(lag) for lag in value)

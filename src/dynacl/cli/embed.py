@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
     if model.run_.dynamics.n_modes:
         parts["modes"] = np.full(len(latents), -1, dtype=np.int64)
         if options.pad:
-            series = series.padded(max(model.settings_.time_lags))
+            series = series.padded(model.settings_.past)
         modes = model.modes(series, decode=options.decode)
         for start, found in zip(parts["bounds"], modes, strict=False):
             parts["modes"][start : start + len(found)] = found

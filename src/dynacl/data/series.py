@@ -211,6 +211,17 @@ class TimeSeries:
         t = np.arange(len(self))
         return np.flatnonzero(t - np.repeat(self.bounds[:-1], self.lengths) >= past)
 
+    def windows(self, t: Ints, lags: Sequence[int], control_lags: Sequence[int] = ()) -> Floats:
+        """Observations of steps t with their lags, and past inputs behind them, side by side."""
+        found: Floats = self.observations[t[:, None] - np.array(lags)].reshape(len(t), -1)
+        if not control_lags:
+            return found
+        if self.control is None:
+            raise InputError("u: missing; latents are told from past inputs too: pass u, or "
+                             "TimeSeries.of(X, u) as X")  # fmt: skip
+        inputs = self.control[t[:, None] - np.array(control_lags)].reshape(len(t), -1)
+        return np.concatenate([found, inputs], axis=1)
+
     def trimmed(self, past: int) -> TimeSeries:
         """Without the first `past` steps of each trial, which have no full past."""
         if past == 0:

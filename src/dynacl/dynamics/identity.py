@@ -31,6 +31,7 @@ class Identity(Dynamics):
         return (
             SHARP,
             Wish("validation", 0.0, "It predicts that nothing changes, whatever the training."),
+            Wish("control_lags", (), "It has no use for a control input."),
         )
 
     def linear_maps(self) -> Tensor:

@@ -35,4 +35,6 @@ class CustomSimilarity(Geometry):
     def wishes(self) -> Sequence[Wish]:
         return (
             Wish("emphasis", 0.0, "More weight on alignment was tried with distances only."),
+            Wish("control_lags", (), "That past inputs do not tell negatives apart holds for "
+                 "similarities of a difference; of this one it is not known."),
         )  # fmt: skip

@@ -52,6 +52,7 @@ class Sphere(Geometry):
                  "fit another map."),
             Wish("linear_start", False, "Principal components lose the sphere: the encoder starts "
                  "at random weights (docs/log.md)."),
+            Wish("control_lags", (), "What is added to a unit vector is none."),
         )  # fmt: skip
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
