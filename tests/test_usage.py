@@ -115,15 +115,34 @@ def test_models_without_hidden_modes_have_no_usage(rotating, two_modes):
         assert model.mode_usage_ is model.unused_modes_ is model.alike_modes_ is None
 
 
-def test_trials_that_are_decoded_are_spread_over_the_recording():
-    y = np.repeat(np.arange(300, dtype=np.float32), 1000)[:, None]  # each trial its number
-    series = TimeSeries.of(y, trial_length=1000)
-    some = sample(series, 5)
-    assert 95_000 <= len(some) <= 100_000
-    seen = np.unique(some.observations)
-    assert seen.min() == 0
-    assert seen.max() > 290
-    assert np.diff(seen).max() <= 4
-    assert len(sample(series, 60)) >= 59_000  # a thousand for each
+def test_pieces_that_are_decoded_are_spread_over_the_recording():
+    y = np.arange(300_000, dtype=np.float32)[:, None]  # each step its number
+    for trial_length in (300_000, 1000, 100):
+        series = TimeSeries.of(y, u=y + 0.5, trial_length=trial_length)
+        some = sample(series, 5)
+        assert 80_000 < len(some) <= 100_000
+        assert some.n_trials >= 400
+        at = some.observations[:, 0]
+        inside = np.setdiff1d(np.arange(1, len(some)), some.bounds)
+        assert (at[inside] - at[inside - 1] == 1).all()
+        firsts = at[some.bounds[:-1]]
+        assert np.diff(firsts).max() < 2_000
+        assert at.max() > 298_000
+        np.testing.assert_array_equal(some.control[:, 0], at + 0.5)
+        crosses = at[some.bounds[:-1]] // trial_length != at[some.bounds[1:] - 1] // trial_length
+        assert not crosses.any()
     assert len(sample(series, 1000)) <= 20_000
-    assert sample(TimeSeries.of(y[:500]), 5).n_trials == 1
+    short = TimeSeries.of(y[:500])
+    assert sample(short, 5) is short
+
+
+def test_usage_of_many_modes_is_near_that_of_all_the_data():
+    """Whole trials would be too few: each has a mode or two of forty."""
+    data = simulate.slds(rng=np.random.default_rng(0), d=2, modes=40, trials=300, steps=1000,
+                         observed=2, mixing="none")  # fmt: skip
+    some = sample(data, 40)
+    index = {tuple(row): i for i, row in enumerate(data.observations.tolist())}
+    modes = data.truth.modes[[index[tuple(row)] for row in some.observations.tolist()]]
+    usage, whole = shares(modes, 40), shares(data.truth.modes, 40)
+    assert unused(usage) == unused(whole) == []
+    assert np.abs(usage - whole).max() < 0.02

@@ -20,6 +20,9 @@ from dynacl.stability import Stability, keep_stable
 from dynacl.usage import alike, shares
 
 COMPARED = 20_000  # steps at which modes are compared with each other, at most
+PIECE = 250  # steps of a piece that is decoded …
+FEWEST, MOST = 20_000, 100_000  # … of so many in all, …
+NUMBERS = 4_000_000  # … where errors of all modes are so many numbers: seconds
 
 
 class Settled(NamedTuple):
@@ -72,9 +75,9 @@ def settle(run: Run, series: TimeSeries) -> Settled:
 def _decoded(run: Run, series: TimeSeries) -> Settled:
     """What modes that are decoded from data say."""
     f, offset = run.dynamics, run.settings.time_offset
-    some = sample(series, f.n_modes)
-    x = latents(run, some)
-    part = some.trimmed(run.settings.past)
+    past = run.settings.past
+    some = sample(series, f.n_modes, past, offset)
+    x, part = latents(run, some), some.trimmed(past)
     now = references(run, some, x)
     found = modes(f, part, now, x, offset, "sequence")
     chain = transition_matrix(found, part, f.n_modes, offset)
@@ -88,14 +91,27 @@ def _decoded(run: Run, series: TimeSeries) -> Settled:
     return Settled(chain, shares(found, f.n_modes), pairs, None)
 
 
-def sample(series: TimeSeries, n_modes: int) -> TimeSeries:
-    """Trials, evenly spread: a thousand steps for each mode, where that is decoded in seconds."""
-    fair = min(1_000 * n_modes, 4_000_000 // n_modes)
-    rows = max(20_000, 500_000 // n_modes, fair)
-    n = min(series.n_trials, -(-rows * series.n_trials // len(series)))
-    chosen = np.unique(np.linspace(0, series.n_trials - 1, n).round().astype(int))
-    some = series if n == series.n_trials else series.select(chosen.tolist())
-    return some.head(rows)
+def sample(series: TimeSeries, n_modes: int, past: int = 0, offset: int = 1) -> TimeSeries:
+    """Short pieces, evenly spread over the recording, or all of it if it is short.
+
+    A mode lasts for long, so many pieces say more about its share than a few whole trials do.
+    """
+    rows = max(FEWEST, min(MOST, NUMBERS // n_modes))
+    if len(series) <= rows:
+        return series
+    length = past + PIECE * offset
+    starts = np.concatenate([np.arange(a, b, length) for a, b in series.spans()])
+    trial_ends = series.bounds[np.searchsorted(series.bounds, starts, side="right")]
+    ends = np.minimum(starts + length, trial_ends)
+    whole = ends - starts >= min(length, int(series.lengths.min()))  # no rest of a trial
+    starts, ends = starts[whole], ends[whole]
+    n = min(len(starts), max(1, int(rows / (ends - starts).mean())))
+    chosen = np.unique(np.linspace(0, len(starts) - 1, n).round().astype(int))
+    pieces = [np.arange(a, b) for a, b in zip(starts[chosen], ends[chosen], strict=True)]
+    at = np.concatenate(pieces)
+    u = None if series.control is None else series.control[at]
+    bounds = np.cumsum([0, *(len(piece) for piece in pieces)])
+    return TimeSeries(series.observations[at], bounds, u)
 
 
 def transition_matrix(modes: Array, series: TimeSeries, n_modes: int, offset: int) -> Array:
