@@ -4,6 +4,7 @@ Data and fits are as small as can be; whether a variant is right is for test_var
 """
 
 import json
+import math
 import os
 import re
 import shutil
@@ -116,7 +117,10 @@ def test_run_folder_holds_what_it_should(recovered):
     assert json.loads(lines[-1])["step"] == 600
     metrics = json.loads((recovered / "run" / "metrics.json").read_text())
     assert metrics["n_iter"] == 600
-    assert metrics["bits"] < metrics["bits_cap"]
+    held = metrics["held_out"]
+    assert held["horizons"][0] == 1
+    assert held["model"][0] < held["linear start"][0] < held["persistence"][0] < 1
+    assert 3 < metrics["score"] < math.log2(2049)
     assert len(metrics["spectrum"]["frequencies"]) == 2
     assert sum(metrics["mode_usage"]) == pytest.approx(1)
     assert metrics["unused_modes"] == metrics["alike_modes"] == []

@@ -5,8 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
-from dynacl import DCL, TimeSeries, metrics, persistence, simulate
+from dynacl import (
+    DCL,
+    InputError,
+    TimeSeries,
+    held_out_prediction,
+    metrics,
+    persistence,
+    simulate,
+)
 from dynacl.judging import FEWEST_ROWS, split
 
 LAGS = (0, 10, 20)
@@ -127,12 +136,67 @@ def test_a_judged_run_that_is_resumed_equals_one_that_was_not_stopped(hidden, mo
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"dynamics": "identity"}, {"protocol": "paper-lds", "n_negatives": 64},
-                  {"similarity": "dot"}, {"asymmetric": True}, {"settings": {"validation": 0.0}}],
+    "arguments", [{"dynamics": "identity"}, {"dynamics": "tiles"}, {"validation": False},
+                  {"protocol": "paper-lds", "n_negatives": 64}, {"settings": {"validation": 0.0}}],
     ids=str,
 )  # fmt: skip
-def test_baselines_spheres_pairs_and_paper_protocols_have_no_judge(hidden, arguments):
+def test_baselines_tiles_and_paper_protocols_have_no_judge(hidden, arguments):
     model = DCL(6, max_iter=5, batch_size=32, random_state=0, **arguments).fit(hidden)
     assert model.run_.judged == []
     assert model.run_.floor is None
+    assert model.held_out_ is None
     assert model.verdict_ == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"dynamics": "mlp"}, {"similarity": "dot"}, {"asymmetric": True},
+                  {"encoder": torch.nn.Linear(8, 6)}, {"dynamics": "identity", "validation": 0.1}],
+    ids=str,
+)  # fmt: skip
+def test_without_a_linear_start_the_judge_looks_and_changes_nothing(hidden, arguments):
+    torch.manual_seed(0)
+    given = {"max_iter": 8, "batch_size": 32, "random_state": 0} | arguments
+    model = DCL(6, **given).fit(hidden)
+    assert model.run_.floor is None
+    looks = [r["held_out"] for r in model.history_ if "held_out" in r]
+    assert looks == [figure for _, figure in model.run_.judged]
+    assert "the model misses" in model.verdict_
+    assert "linear start" not in model.held_out_.missed
+    seen, _ = split(hidden, 0.1, room=12)
+    alone = DCL(6, **given | {"validation": False}).fit(seen)
+    for mine, other in zip(model.encoder_.parameters(), alone.encoder_.parameters(), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_named_trials_are_held_out_and_kept_in_files(hidden, tmp_path):
+    model = DCL(6, max_iter=5, batch_size=32, random_state=0, validation=[3, 7]).fit(hidden)
+    assert model.settings_.validation == (3, 7)
+    ahead = held_out_prediction(model, hidden.select([3, 7]))
+    np.testing.assert_array_equal(ahead.missed["model"], model.held_out_.missed["model"])
+    assert not np.allclose(held_out_prediction(model, hidden.select([4, 8])).missed["model"],
+                           model.held_out_.missed["model"])  # fmt: skip
+    model.save(tmp_path)
+    loaded = DCL.load(tmp_path)
+    assert loaded.settings_.validation == loaded.validation == (3, 7)
+    assert clone(model).validation == [3, 7]
+
+
+@pytest.mark.parametrize(
+    ("validation", "match"),
+    [
+        ((3, 40), "validation: got trials 3, 40; wanted some of 0 to 39"),
+        (tuple(range(40)), "not all"),
+        (0.7, "validation: got 0.7; wanted"),
+        (True, "validation: got True; wanted"),
+        ("never", "validation: got 'never'; wanted"),
+    ],
+)
+def test_what_cannot_be_held_out_is_named(hidden, validation, match):
+    with pytest.raises(InputError, match=match):
+        DCL(6, max_iter=5, validation=validation).fit(hidden)
+
+
+def test_named_trials_that_are_too_short_to_judge_are_named():
+    series = numbered([100, 100, 9])
+    with pytest.raises(InputError, match="trials 2 have at most 9 samples; wanted more than 12"):
+        split(series, (2,), room=12)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynacl.evaluation import evaluate
     from dynacl.flows import equations
     from dynacl.objective import info_nce
+    from dynacl.ranking import held_out_prediction, one_standard_error, prediction_score, simplest
     from dynacl.settings import Settings
 else:
     __getattr__, __dir__ = lazy(
@@ -29,7 +30,11 @@ else:
             "TimeSeries": "data",
             "equations": "flows",
             "evaluate": "evaluation",
+            "held_out_prediction": "ranking",
             "info_nce": "objective",
+            "one_standard_error": "ranking",
+            "prediction_score": "ranking",
+            "simplest": "ranking",
         },
     )
 
@@ -42,7 +47,11 @@ __all__ = [
     "dynamics",
     "equations",
     "evaluate",
+    "held_out_prediction",
     "info_nce",
     "metrics",
+    "one_standard_error",
+    "prediction_score",
+    "simplest",
     "simulate",
 ]

@@ -31,7 +31,7 @@ from dynacl.encoders import (
     Projected,
     as_encoder,
 )
-from dynacl.judging import Judge, judge_for, split
+from dynacl.judging import split
 from dynacl.objective import density
 from dynacl.objective.geometry import BY_NAME as GEOMETRIES
 from dynacl.objective.geometry.base import Geometry
@@ -95,7 +95,7 @@ def begin(request: Request, series: TimeSeries, seed: int) -> Run:
         series = series.within(series.units, None)
     settled, reasons = settings_of(request, f, geometry, series)
     check_modes(f.n_modes, request.n_components, len(series.steps(settled.time_offset)))
-    seen, _ = held_out(settled, f, series)
+    seen, _ = _held_out(settled, f, series)
     inputs = control_scaling(seen, settled)
     scaling = input_scaling(request, seen, settled, 0 if inputs is None else inputs.n_outputs)
     start = None
@@ -114,15 +114,12 @@ def begin(request: Request, series: TimeSeries, seed: int) -> Run:
     return run
 
 
-def judged(run: Run, series: TimeSeries) -> tuple[TimeSeries, Judge | None]:
-    """What the run trains on, and the judge that looks at the rest; None: nothing is held out."""
-    series = series.within(run.units, run.control_units)
-    seen, held = held_out(run.settings, run.dynamics, series)
-    return (seen, None) if held is None else (seen, judge_for(run, seen, held))
+def held_out(run: Run, series: TimeSeries) -> tuple[TimeSeries, TimeSeries | None]:
+    """What the run trains on, and what it does not: neither weights nor input scaling see it."""
+    return _held_out(run.settings, run.dynamics, series)
 
 
-def held_out(s: Settings, f: Dynamics, series: TimeSeries) -> tuple[TimeSeries, TimeSeries | None]:
-    """What is trained on, and what is not: neither weights nor input scaling see it."""
+def _held_out(s: Settings, f: Dynamics, series: TimeSeries) -> tuple[TimeSeries, TimeSeries | None]:
     room = s.past + (f.context + 2 * s.horizon) * s.time_offset
     return split(series, s.validation, room)
 

@@ -7,7 +7,7 @@ encoder says what encodes references: itself, or a second one. `Encoder` lists w
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import final
 
@@ -37,9 +37,13 @@ class Encoder(nn.Module, ABC):
         """What it changes in the training settings, and why."""
         return ()
 
-    def be_linear(self) -> bool:
-        """Leave nothing but the linear start; False where there is none."""
+    def be_linear(self, start: Mapping[str, Tensor] | None = None) -> bool:
+        """Leave nothing but the linear part, put back to `start`; False where there is none."""
         return False
+
+    def linear_part(self) -> dict[str, Tensor]:
+        """The weights of the linear part, copied; none where there is none."""
+        return {}
 
     @property
     def of_observations(self) -> Encoder:
@@ -110,12 +114,18 @@ class MLP(Encoder):
                 self.layers[-1].weight.mul_(0.1)  # type: ignore[operator]
 
     @torch.no_grad()
-    def be_linear(self) -> bool:
+    def be_linear(self, start: Mapping[str, Tensor] | None = None) -> bool:
         if self.linear is None or not self.linear.weight.any(1).all():
             return False  # with fewer inputs than latents some would be constant
+        if start is not None:
+            self.linear.load_state_dict(start)
         for parameter in self.layers[-1].parameters():
             parameter.zero_()
         return True
+
+    def linear_part(self) -> dict[str, Tensor]:
+        state = {} if self.linear is None else self.linear.state_dict()
+        return {name: weight.detach().clone() for name, weight in state.items()}
 
     def forward(self, y: Tensor) -> Tensor:
         z = y if self.whitening is None else self.whitening(y)
@@ -154,8 +164,15 @@ class Driven(Encoder):
     def of_observations(self) -> Encoder:
         return self.inner
 
-    def be_linear(self) -> bool:
-        return self.inner.be_linear()
+    @torch.no_grad()
+    def be_linear(self, start: Mapping[str, Tensor] | None = None) -> bool:
+        if start is None:
+            return self.inner.be_linear()
+        self.control.copy_(start["control"])
+        return self.inner.be_linear({k: v for k, v in start.items() if k != "control"})
+
+    def linear_part(self) -> dict[str, Tensor]:
+        return self.inner.linear_part() | {"control": self.control.detach().clone()}
 
     def forward(self, window: Tensor) -> Tensor:
         y, inputs = window.tensor_split([window.shape[-1] - self.n_inputs], dim=-1)

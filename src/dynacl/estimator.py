@@ -17,14 +17,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from dynacl import assembly, inference, parameters, persistence
+from dynacl import assembly, inference, parameters, persistence, prediction, scoring
 from dynacl.data import Array, InputError, TimeSeries, Units, in_order
 from dynacl.facts import Facts
+from dynacl.judging import judge_for
 from dynacl.parameters import DECODERS
+from dynacl.prediction import HeldOut
 from dynacl.settings import Settings, tuples
 from dynacl.settling import Settled, settle
 from dynacl.shapes import like, warn_of_y
+from dynacl.signs import signs
 from dynacl.training import Callback, train
+
+LOOKED_BACK = 10_000  # rows of the training data that are scored when it is over
 
 
 class DCL(Facts, TransformerMixin, BaseEstimator):
@@ -41,7 +46,11 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
     reasons_ : dict, why settings are not those of the protocol.
     history_ : list of dict, the loss and its parts over the steps, and from the judge's first look
         on `held_out`: the mean logarithm of what is missed of held-out observations.
-    verdict_ : str, what the judge handed out, if not what the last step left; else empty.
+    held_out_ : HeldOut or None, what the model misses of the observations that `fit` held out, by
+        number of steps ahead, beside its linear start, an autoregression and persistence.
+    scores_ : dict, `score` of the training data, and of those that `fit` held out.
+    verdict_ : str, what the judge handed out, and what it misses; empty where nothing was held out.
+    readout_ : nn.Module, from latents to observations; fitted when the training is over.
     canonical_correlations_ : array or None, of a window with the window after it, falling. For a
         linear system and mixing those that are not near 0 number the dimensions of the state; in
         general they are an upper bound.
@@ -91,6 +100,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         dynamics_learning_rate: float | None = None,
         time_offset: int = 1,
         standardize: bool | None = None,
+        validation: str | float | Sequence[int] = "auto",
         settings: Mapping[str, Any] | None = None,
         random_state: Any = None,
         device: str = "auto",
@@ -120,6 +130,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         self.dynamics_learning_rate = dynamics_learning_rate
         self.time_offset = time_offset
         self.standardize = standardize
+        self.validation = validation
         self.settings = settings
         self.random_state = random_state
         self.device = device
@@ -158,7 +169,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         horizon = min(run.settings.horizon, settings.horizon)  # these trials may be shorter
         until = run.step + settings.max_iter
         run.settings = replace(run.settings, max_iter=until, horizon=horizon)
-        run.floor, run.best, run.judged, run.verdict = None, None, [], ""  # of other data
+        run.forget_judge()  # it was of other data
         return self._train(series, callback, run.settings.max_iter)
 
     def resume(self, X: Any, *, u: Any = None, callback: Callback | None = None) -> DCL:
@@ -177,9 +188,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
     def settle(self, X: Any, *, u: Any = None) -> DCL:
         """Make a run that stands still ready for use, as `fit` does at its end."""
         series = self._driven(X, u)
-        self._remember()
-        self.settled_ = settle(self.run_, series)
-        return self
+        return self._settle(series, *assembly.held_out(self.run_, series))
 
     # -- using what was learned ----------------------------------------------------------------
 
@@ -251,17 +260,39 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         inference.warn_of_divergence(f, x, out)
         return like(X, series, list(out))
 
-    def score(self, X: Any, y: Any = None, *, u: Any = None) -> float:
-        """Bits per step by which `predict` tells the true next state from others; higher is better.
+    def prediction_score(
+        self, X: Any, y: Any = None, *, u: Any = None, horizons: Sequence[int] | None = None
+    ) -> float:
+        """R² of observations, the mean over several numbers of steps ahead; higher is better.
 
-        The mean of log2 of (M + 1) p(x_{t+1} | prediction, M states spread over X), with the model
-        taken to be wrong one time in a hundred, so that a missed switch costs 6.6 bits and not any
-        number. From the past only, deterministic, at most log2(M + 1). Of a long series, 16,384
-        steps are judged, evenly spread.
+        From the past alone, and back to observations by `readout_`. horizons: steps ahead; None:
+        those that `fit` took for its data, 1 to as far as observations are correlated.
         """
         check_is_fitted(self, "encoder_")
-        series, x, now = self._latents(self._driven(X, u))
-        return inference.score(self.run_, series, now, x)
+        ahead = self.run_.horizons if horizons is None else horizons
+        found = prediction.held_out(self.run_, self._driven(X, u), ahead, beside=False)
+        return float(found.r2().mean())
+
+    def score(self, X: Any, y: Any = None, *, u: Any = None, horizon: int | None = None) -> float:
+        """Bits per step by which a prediction tells the true state to come from others.
+
+        The mean of log2 of (M + 1) p(x_{t+h} | prediction, M states spread over X), from the past
+        alone; higher is better, 0 is chance. horizon: h, steps ahead; None: one, or with time lags
+        the fewest after which windows share no frame. The width of the prediction error is
+        estimated, on each half of X for the other half, and the model is taken to be wrong one time
+        in a hundred, so that a missed switch costs 6.6 bits and not any number. At most
+        log2(M + 1), with a warning near it. Of a long series, 8,192 steps are scored, evenly
+        spread.
+        """
+        check_is_fitted(self, "encoder_")
+        if horizon is not None:
+            (horizon,) = prediction.checked(self.run_, (horizon,), "horizon")
+        found = self._score(self._driven(X, u), horizon)
+        if found.capped:
+            warnings.warn(f"score: {found.bits:.2f} bits are near the cap of {found.cap:.2f}, where"
+                          " it cannot tell models apart; compare by prediction_score, or at a "
+                          "longer horizon", stacklevel=2)  # fmt: skip
+        return found.bits
 
     # -- keeping -------------------------------------------------------------------------------
 
@@ -283,6 +314,9 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
             "n_iter": self.n_iter_,
             "history": self.history_,
             "verdict": self.verdict_,
+            "horizons": self.run_.horizons,
+            "scores": self.scores_,
+            "held_out": None if self.held_out_ is None else self.held_out_.plain(),
             "correlations": None
             if self.canonical_correlations_ is None
             else self.canonical_correlations_.tolist(),
@@ -334,6 +368,11 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         shown = config["correlations"]
         model.run_.correlations = None if shown is None else np.array(shown)
         persistence.load_parts(model.run_, weights)
+        persistence.load_beside(model.run_, weights, model.n_controls_in_)
+        model.run_.horizons = tuple(config.get("horizons", (1,)))
+        model.scores_ = config.get("scores", {})
+        judged = config.get("held_out")
+        model.held_out_ = None if judged is None else HeldOut.read(judged)
         model.settled_ = Settled.read(config)
         return model._remember()
 
@@ -379,13 +418,34 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         return series
 
     def _train(self, series: TimeSeries, callback: Callback | None, until: int) -> DCL:
-        seen, judge = assembly.judged(self.run_, series)
+        series = series.within(self.run_.units, self.run_.control_units)
+        seen, held = assembly.held_out(self.run_, series)
+        judge = None if held is None else judge_for(self.run_, seen, held)
         train(self.run_, seen, until=until, callback=callback, judge=judge, verbose=self.verbose)
         if self.run_.interrupted:
             warnings.warn(
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3
             )
-        return self.settle(series)
+        self._settle(series, seen, held)
+        if self.run_.step >= until:
+            few, x, now = self._latents(seen.head(LOOKED_BACK))
+            for sign in signs(self.run_, few, now, x, self.scores_["training"]):
+                warnings.warn(sign, stacklevel=3)
+        return self
+
+    def _settle(self, series: TimeSeries, seen: TimeSeries, held: TimeSeries | None) -> DCL:
+        run = self.run_
+        self.settled_ = settle(run, series)
+        prediction.prepare(run, seen, held)
+        self.held_out_, self.scores_ = None, {"training": self._score(seen.head(LOOKED_BACK)).bits}
+        if held is not None:
+            self.held_out_ = prediction.held_out(run, held, run.horizons)
+            self.scores_["held_out"] = self._score(held).bits
+        return self._remember()
+
+    def _score(self, series: TimeSeries, horizon: int | None = None) -> scoring.Score:
+        cut, x, now = self._latents(series)
+        return scoring.score(self.run_, cut, now, x, horizon)
 
     def _remember(self) -> DCL:
         run = self.run_
@@ -395,13 +455,13 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         self.similarity_ = run.geometry.given
         self.settings_, self.reasons_ = run.settings, run.reasons
         self.history_, self.n_iter_ = run.history, run.step
-        self.verdict_ = run.verdict
+        self.verdict_, self.readout_ = run.verdict, run.readout
         self.canonical_correlations_ = run.correlations
         return self
 
     def _latents(self, series: TimeSeries) -> tuple[TimeSeries, Array, Array]:
         """The series cut to steps with a full window, their latents, and where f starts there."""
-        cut = series.trimmed(self.settings_.past)  # first: it refuses short trials
+        cut = series.trimmed(self.run_.settings.past)  # first: it refuses short trials
         x = inference.latents(self.run_, series)
         return cut, x, inference.references(self.run_, series, x)
 

@@ -1,4 +1,4 @@
-"""What a trained run says of data: latents, modes, predictions, roll-outs, its score.
+"""What a trained run says of data: latents, modes, predictions, roll-outs.
 
 Arrays in and out, a bounded number of rows at a time. x is always one row per step of a series that
 was trimmed to the steps with a full window; `now` has the latents from which the dynamics starts,
@@ -7,7 +7,6 @@ which are x unless references have an encoder of their own.
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -26,9 +25,7 @@ from dynacl.spectrum import Spectrum, radius
 
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide
-JUDGED = 16_384  # most steps that `score` looks at
 DIVERGED = 10.0  # times the largest distance from 0 in the data, from which a forecast warns
-WRONG = 0.01  # how often `score` takes the model to be wrong altogether
 Project = Callable[[Tensor], Tensor]
 HOLD, MARKOV, READ = FORECASTS
 # Which models can go on in which way.
@@ -130,11 +127,18 @@ def one_hot(modes: Array, f: Dynamics) -> Tensor:
 
 def predict(run: Run, series: TimeSeries, now: Array, x: Array) -> Array:
     """One step ahead of every row, from that row and what came before it only."""
+    return ahead_of(run, series, now, x, np.arange(len(x)), 1)[:, 0]
+
+
+def ahead_of(run: Run, series: TimeSeries, now: Array, x: Array, rows: Array, steps: int) -> Array:
+    """1 to `steps` steps of a run from these rows, (n, steps, d), from the past alone.
+
+    A hidden mode is that of the pair that ends where a prediction starts, and is held.
+    """
     offset = run.settings.time_offset
     held = held_modes(run.dynamics, series, now, x, offset)
-    modes = None if held is None else held[:, None]
-    return ahead(run.dynamics, series, now, np.arange(len(x)), 1, offset, run.geometry.project,
-                 modes)[:, 0]  # fmt: skip
+    modes = None if held is None else np.repeat(held[rows][:, None], steps, axis=1)
+    return ahead(run.dynamics, series, now, rows, steps, offset, run.geometry.project, modes)
 
 
 def ahead(
@@ -270,21 +274,6 @@ def warn_of_divergence(f: Dynamics, x: Array, out: Array) -> None:
 
 
 # -- figures ---------------------------------------------------------------------------------------
-
-
-def score(run: Run, series: TimeSeries, now: Array, x: Array) -> float:
-    """Bits per step by which `predict` tells the true next state from others spread over x."""
-    offset = run.settings.time_offset
-    t = spread(series.steps(offset), JUDGED)
-    predicted = torch.from_numpy(predict(run, series, now, x)[t]).double()
-    following = torch.from_numpy(x[t + offset]).double()
-    others = torch.from_numpy(spread(x, 2048)).double()
-    geometry = copy.deepcopy(run.geometry).cpu().double()
-    with torch.inference_mode():
-        positive = geometry(predicted, following)
-        rest = geometry.log_sum(predicted, others)
-        p = torch.exp(positive - torch.logaddexp(positive, rest))
-    return float(torch.log2((len(others) + 1) * (1 - WRONG) * p + WRONG).mean())
 
 
 def spread(rows: Array, most: int) -> Array:

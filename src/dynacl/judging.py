@@ -6,20 +6,18 @@ that it does not train on, and never ends below where it started.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from dynacl.data import TimeSeries
-from dynacl.prediction import fit_readout, held_out_prediction
-from dynacl.recipe import correlation_time
+from dynacl.data import Array, InputError, TimeSeries
+from dynacl.prediction import fit_readout, held_out, horizons_for, listed
 from dynacl.refitting import refit
 from dynacl.run import Run, Snapshot
 from dynacl.sampling import rows
 
-FURTHEST = 20  # steps ahead that are judged, at most
 MOST_ROWS = 20_000  # that are held out
 FEWEST_ROWS = 80  # that can judge
 LOOKS = 8  # at held-out data, over the part of the training that has the full horizon
@@ -29,35 +27,54 @@ PATIENCE = 3  # looks, all badly worse than the best, after which training stops
 STEADY = 100  # … but not before so many steps
 
 
-def split(series: TimeSeries, share: float, room: int) -> tuple[TimeSeries, TimeSeries | None]:
+def split(
+    series: TimeSeries, held: float | tuple[int, ...], room: int
+) -> tuple[TimeSeries, TimeSeries | None]:
     """Training and held-out data: whole trials, evenly spread; or the last part of long ones.
 
-    room: rows that a window and its predictions span. It is left out between the two parts of a
-    trial, and a part that has no more is no judge. None: there is nothing to hold out.
+    held: a share of the data, or the indices of trials. room: rows that a window and its
+    predictions span. It is left out between the two parts of a trial, and a part that has no more
+    is no judge. None: there is nothing to hold out.
     """
-    share = min(share, MOST_ROWS / len(series))
+    if isinstance(held, tuple):
+        return _without(series, held, room)
+    share = min(held, MOST_ROWS / len(series))
     if share * len(series) < FEWEST_ROWS:
         return series, None
     if series.n_trials >= 5:
         n = max(1, round(share * series.n_trials))
-        held = np.unique(np.linspace(0, series.n_trials - 1, n + 2).round().astype(int)[1:-1])
-        if not (series.lengths[held] > room).any():
+        trials = np.unique(np.linspace(0, series.n_trials - 1, n + 2).round().astype(int)[1:-1])
+        if not (series.lengths[trials] > room).any():
             return series, None
-        kept = np.setdiff1d(np.arange(series.n_trials), held)
-        return series.select(kept.tolist()), series.select(held.tolist())
+        return _apart(series, trials)
     ends = (share * series.lengths).astype(int)
     if (ends <= room).any() or (series.lengths - ends - room <= 4 * room).any():
         return series, None
     return series.cut(series.lengths - ends - room), series.cut(series.lengths - ends, last=True)
 
 
+def _without(
+    series: TimeSeries, trials: tuple[int, ...], room: int
+) -> tuple[TimeSeries, TimeSeries]:
+    """Without trials that the user named."""
+    n, said = series.n_trials, ", ".join(map(str, trials))
+    if max(trials) >= n or len(trials) == n:
+        raise InputError(f"validation: got trials {said}; wanted some of 0 to {n - 1}, not all")
+    if not (series.lengths[list(trials)] > room).any():
+        raise InputError(f"validation: trials {said} have at most "
+                         f"{series.lengths[list(trials)].max()} samples; wanted more than {room}, "
+                         "for a window and what is predicted from it")  # fmt: skip
+    return _apart(series, np.array(trials))
+
+
+def _apart(series: TimeSeries, trials: Array) -> tuple[TimeSeries, TimeSeries]:
+    kept = np.setdiff1d(np.arange(series.n_trials), trials)
+    return series.select(kept.tolist()), series.select(trials.tolist())
+
+
 def judge_for(run: Run, series: TimeSeries, held: TimeSeries) -> Judge:
     """Of predictions one step ahead, and as far as observations are correlated, and in between."""
-    offset = run.settings.time_offset
-    room = int(held.lengths.max()) - 1 - run.settings.past
-    furthest = max(1, min(correlation_time(series, offset, FURTHEST), (room - 1) // offset))
-    horizons = tuple(sorted({1, round(furthest**0.5), furthest}))
-    return Judge(series, held, horizons)
+    return Judge(series, held, horizons_for(run, series, held))
 
 
 @dataclass
@@ -72,8 +89,9 @@ class Judge:
         """The mean logarithm of what the run misses of the held-out observations."""
         training = run.encoder.training
         run.rest()
-        readout = fit_readout(run, self.training, torch.Generator().manual_seed(0))
-        found = held_out_prediction(run, readout, self.held, self.horizons).figure()
+        found = held_out(
+            run, self.held, self.horizons, readout=fit_readout(run, self.training), beside=False
+        ).figure()
         if training:
             run.wake()
         return found
@@ -97,9 +115,14 @@ class Judge:
         return max(1, (run.settings.max_iter - run.settings.several_from) // LOOKS)
 
     def look(self, run: Run) -> bool:
-        """Judge the run as it is; True: it has not gained for long, and training may stop."""
+        """Judge the run as it is; True: it has not gained for long, and training may stop.
+
+        Without a floor it is only looked at: a good prediction alone is no sign of a good state.
+        """
         figure = self.figure(run)
         run.judged.append((run.step, figure))
+        if run.floor is None:
+            return False
         if run.best is None or figure < run.best.figure:
             run.best = Snapshot(figure, run.step, run.weights())
         recent = [figure for _, figure in run.judged[-PATIENCE:]]
@@ -107,24 +130,31 @@ class Judge:
         return long and min(recent) > run.best.figure + BADLY
 
     def conclude(self, run: Run) -> str:
-        """Put the weights in place that predict held-out data best; one sentence if they are not
-        those of the last step."""
-        ahead = f"held-out observations {_listed(self.horizons)} steps ahead"
-        if run.best is None:
+        """Put the weights in place that predict held-out data best; a sentence on what they miss.
+
+        Where there is no floor, those of the last step stay.
+        """
+        if not run.judged:
             return ""
+        ahead = f"held-out observations {listed(self.horizons)} ahead"
         last = run.judged[-1][1]
+        if run.floor is None or run.best is None:
+            return f"of {ahead}, the model misses {_share(last)}"
         ends = run.best.figure if last > run.best.figure + BADLY else last
-        if run.floor is not None and run.floor.figure < ends - CLEARLY:
+        floor = f"the linear start {_share(run.floor.figure)}"
+        if run.floor.figure < ends - CLEARLY:
             run.restore(run.floor.weights)
-            return f"no step of the training predicts {ahead} better than the linear start does: " \
-                   "the linear start is handed out"  # fmt: skip
-        if last > run.best.figure + BADLY:
+            return (f"no step of the training predicts {ahead} better than the linear start does: "
+                    f"the linear start is handed out; it misses {_share(run.floor.figure)}, "
+                    f"the training {_share(ends)}")  # fmt: skip
+        if ends < last:
             run.restore(run.best.weights)
             return (f"stopped at step {run.step} of {run.settings.max_iter}: step {run.best.step} "
-                    f"predicts {ahead} best, and its weights are handed out")  # fmt: skip
-        return ""
+                    f"predicts {ahead} best, and its weights are handed out; they miss "
+                    f"{_share(ends)}, {floor}")  # fmt: skip
+        return f"of {ahead}, the trained model misses {_share(ends)}, {floor}"
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    *first, last = map(str, numbers)
-    return f"{', '.join(first)} and {last}" if first else last
+def _share(figure: float) -> str:
+    """A mean logarithm as the share of the variance that it stands for."""
+    return f"{math.exp(figure):.2g} of the variance"

@@ -6,7 +6,7 @@ state. Both are least squares in float64, and predict several steps ahead by rep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -74,6 +74,20 @@ class ARX:
                     parts.append(series.control[rows].reshape(len(starts), -1).astype(float))
                 path[:, self.past + j + 1] = np.concatenate(parts, 1) @ self.weights
             return self.frames.outside(path[:, self.past + 1 :])
+
+    def arrays(self) -> dict[str, Array]:
+        """All that was fitted; `of_arrays` makes the same model of it."""
+        frames = {"mean": self.frames.mean, "into": self.frames.into, "back": self.frames.back}
+        return {"weights": self.weights} | frames
+
+    @classmethod
+    def of_arrays(cls, lags: Sequence[int], n_controls: int, arrays: Mapping[str, Array]) -> ARX:
+        made = cls(lags)
+        made.n_controls, made.weights = n_controls, arrays["weights"]
+        made.frames = _Frames.__new__(_Frames)
+        made.frames.mean, made.frames.into = arrays["mean"], arrays["into"]
+        made.frames.back = arrays["back"]
+        return made
 
 
 @final

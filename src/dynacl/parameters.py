@@ -15,7 +15,18 @@ from dynacl import dynamics
 from dynacl.data import InputError
 from dynacl.objective import geometry
 from dynacl.settings import HELP, KINDS, PROTOCOLS
-from dynacl.values import POSITIVE, Anything, Flag, Kind, Negatives, OneOf, OrNone, Seed, Whole
+from dynacl.values import (
+    POSITIVE,
+    Anything,
+    Flag,
+    HeldOut,
+    Kind,
+    Negatives,
+    OneOf,
+    OrNone,
+    Seed,
+    Whole,
+)
 
 DECODERS = ("sequence", "step")  # how modes are told: from whole trials, or step by step
 FORECASTS = ("hold", "markov", "gated")  # how modes go on in a forecast
@@ -97,6 +108,10 @@ PARAMETERS: dict[str, Parameter] = {
         _setting("dynamics_learning_rate"),
         Parameter("time_offset", KINDS["time_offset"], 1, HELP["time_offset"], "training"),
         _setting("standardize"),
+        Parameter("validation", HeldOut(auto=True), "auto", "what `fit` holds out to judge itself "
+                  'by the prediction of observations: a share of the data, or trials by their '
+                  'indices; False: nothing. "auto" leaves it to the protocol and the dynamics: a '
+                  "tenth of the data, or nothing; trials:3,7 on the command line", "training"),
         Parameter("settings", OrNone(Anything("a dict of settings",
                                               lambda value: isinstance(value, Mapping))), None,
                   "any other setting of `dynacl.settings.Settings` by name, such as "

@@ -21,8 +21,10 @@ from torch import Tensor, nn
 
 from dynacl._version import __version__
 from dynacl.data import InputError
+from dynacl.linear_models import ARX
 from dynacl.objective.infonce import Loss
-from dynacl.run import Run, Snapshot
+from dynacl.readout import Readout
+from dynacl.run import Run, Snapshot, Start
 from dynacl.settings import Settings
 
 FORMAT = 3
@@ -34,7 +36,7 @@ def save_model(run: Run, about: Mapping[str, Any], folder: str | os.PathLike[str
     """The weights of a run, and what else a model is, as JSON."""
     config = {"format": FORMAT, "dynacl": __version__, "torch": torch.__version__} | dict(about)
     # Both before a file is written: what cannot be saved leaves nothing behind.
-    weights, text = save(_parts(run)), json.dumps(config, indent=1)
+    weights, text = save(_parts(run) | _beside(run)), json.dumps(config, indent=1)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "model.safetensors", weights)
@@ -91,6 +93,27 @@ def load_weights(part: nn.Module, weights: Mapping[str, Tensor], name: str) -> N
 def load_parts(run: Run, weights: Mapping[str, Tensor]) -> None:
     for name in PARTS:
         load_weights(getattr(run, name), weights, name)
+
+
+def load_beside(run: Run, weights: Mapping[str, Tensor], n_controls: int) -> None:
+    """What a saved model needs to predict observations and to be compared; older ones lack it."""
+    run.readout = _readout(_under("readout.", weights))
+    readout = _readout(_under("start.readout.", weights))
+    if readout is not None:
+        run.start = Start(
+            _under("start.encoder.", weights), _under("start.dynamics.", weights), readout
+        )
+    arx = {k: v.numpy() for k, v in _under("arx.", weights).items()}
+    if arx:
+        run.arx = ARX.of_arrays(run.settings.time_lags, n_controls, arx)
+
+
+def _readout(weights: Mapping[str, Tensor]) -> Readout | None:
+    if not weights:
+        return None
+    made = Readout(len(weights["shift"]), len(weights["centre"]))
+    load_weights(made, {f"readout.{k}": v for k, v in weights.items()}, "readout")
+    return made
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -194,6 +217,23 @@ def _finite(found: Any) -> Any:
     if isinstance(found, list | tuple):
         return [_finite(v) for v in found]
     return None if isinstance(found, float) and not math.isfinite(found) else found
+
+
+def _beside(run: Run) -> dict[str, Tensor]:
+    """The readout, and what predictions of observations are compared with."""
+    found: dict[str, Mapping[str, Tensor]] = {}
+    if run.readout is not None:
+        found["readout"] = run.readout.state_dict()
+    if run.start is not None:
+        found["start.encoder"], found["start.dynamics"] = run.start.encoder, run.start.dynamics
+        found["start.readout"] = run.start.readout.state_dict()
+    if run.arx is not None:
+        found["arx"] = {k: torch.from_numpy(v) for k, v in run.arx.arrays().items()}
+    return {
+        f"{name}.{k}": v.detach().cpu().contiguous()
+        for name, weights in found.items()
+        for k, v in weights.items()
+    }
 
 
 def _parts(run: Run) -> dict[str, Tensor]:

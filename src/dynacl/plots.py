@@ -59,7 +59,7 @@ def modes(true: Sequence[Array], inferred: Sequence[Array]) -> Figure:
 
 
 def loss(histories: dict[str, list[Record]], cap: float, several: float | None = None) -> Figure:
-    """Goodness of fit in bits over the steps, below the most that it can show.
+    """How far the loss is below that of guessing, in bits, over the steps; at most `cap`.
 
     several: the step from which the model is asked for several steps ahead, which is harder.
     """
@@ -68,7 +68,7 @@ def loss(histories: dict[str, list[Record]], cap: float, several: float | None =
     for name, history in histories.items():
         axis.plot(
             [r["step"] for r in history],
-            [r["bits"] for r in history],
+            [cap - r["loss"] / np.log(2) for r in history],
             color=CURVES.get(name),
             label=name,
         )
@@ -77,7 +77,7 @@ def loss(histories: dict[str, list[Record]], cap: float, several: float | None =
         axis.axvline(several, color=MUTED, linewidth=0.8)
         axis.annotate("several steps\nahead from here", (several, 0.35 * cap), (6, 0),
                       textcoords="offset points", color=MUTED)  # fmt: skip
-    axis.set(xlabel="training step", ylabel="goodness of fit [bits]", ylim=(0, None))
+    axis.set(xlabel="training step", ylabel="contrast in training [bits]", ylim=(0, None))
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False)
     return figure

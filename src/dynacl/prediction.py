@@ -1,82 +1,243 @@
 """How well observations are predicted that a model was not trained on: one function for all.
 
 A prediction starts from a window of observations, goes h steps by the dynamics, and comes back to
-observations by the readout. Beside it stands persistence: nothing changes.
+observations by the readout. Beside it stand models that take no training: the best linear state, a
+vector autoregression of the same lags, and persistence, for which nothing changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dynacl import inference
-from dynacl.data import Array, TimeSeries
+from dynacl.data import Array, InputError, TimeSeries
+from dynacl.linear_models import ARX
 from dynacl.readout import Readout
-from dynacl.run import Run
+from dynacl.recipe import correlation_time
+from dynacl.run import Run, Start
+from dynacl.values import Lags
 
 ROWS = 4_000  # most rows that a readout is fitted to, and most starts that are judged
+FURTHEST = 20  # steps ahead that are judged, at most
+NUMBERS = 1 << 22  # of predicted observations in work at a time
+MOST = 20_000  # rows that an autoregression is fitted to …
+WORK = 1e9  # … and fewer where they are wide: it keeps a tenth as many components as rows
+MODEL, START, PERSISTENCE = "model", "linear start", "persistence"
+Ahead = Callable[[slice], Array]  # predictions of some of the starts, (n, H, D)
 
 
-class Judged(NamedTuple):
-    """Shares of the variance of held-out observations that are missed, by number of steps."""
+class HeldOut(NamedTuple):
+    """Shares of the variance of observations that are missed, by number of steps ahead.
+
+    `str` shows a table. Above 1, the mean would have been the better prediction.
+    """
 
     horizons: tuple[int, ...]
-    missed: dict[str, Array]  # by name: "model", "persistence", …; one number per horizon
+    missed: dict[str, Array]  # by name, "model" first; one number per horizon
 
-    def figure(self, name: str = "model") -> float:
+    def r2(self, name: str = MODEL) -> Array:
+        """1 − what is missed, one number per horizon."""
+        found: Array = 1 - self.missed[name]
+        return found
+
+    def figure(self, name: str = MODEL) -> float:
         """One number, lower is better: the mean logarithm of what is missed."""
         return float(np.log(np.maximum(self.missed[name], 1e-12)).mean())
 
+    def line(self) -> str:
+        """In one line: what each misses after so many steps."""
+        parts = [f"{name} {', '.join(map(_short, v))}" for name, v in self.missed.items()]
+        return f"share of variance missed after {listed(self.horizons)}: {'; '.join(parts)}"
 
-def fit_readout(run: Run, series: TimeSeries, generator: torch.Generator) -> Readout:
-    """Latents to observations, on rows of the training data."""
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {"horizons": list(self.horizons)} | {k: v.tolist() for k, v in self.missed.items()}
+
+    @classmethod
+    def read(cls, saved: Mapping[str, Any]) -> HeldOut:
+        """From what JSON holds."""
+        values = {k: np.array(v, dtype=float) for k, v in saved.items() if k != "horizons"}
+        return cls(tuple(saved["horizons"]), values)
+
+    def __str__(self) -> str:
+        head = "steps ahead".ljust(14) + "".join(f"{h:>10}" for h in self.horizons)
+        rows = [
+            name.ljust(14) + "".join(f"{_short(share):>10}" for share in shares)
+            for name, shares in self.missed.items()
+        ]
+        return "\n".join(["share of the variance of observations that is missed", head, *rows])
+
+
+def listed(steps: Sequence[int]) -> str:
+    """ "1 step", "1 and 4 steps", "1, 4 and 20 steps"."""
+    *first, last = map(str, steps)
+    said = f"{', '.join(first)} and {last}" if first else last
+    return f"{said} step{'s' if first or last != '1' else ''}"
+
+
+def _short(share: float) -> str:
+    return f"{share:.2g}" if share < 100 else "over 100"
+
+
+# -- what a run says -------------------------------------------------------------------------------
+
+
+def fit_readout(run: Run, series: TimeSeries) -> Readout:
+    """Latents to observations, on rows of the training data; the same whenever it is asked for."""
     s = run.settings
     t = _spread(series.with_past(s.past))
     windows = torch.from_numpy(series.windows(t, s.time_lags, s.past_inputs))
     with torch.inference_mode():
         x = run.encoder(windows.to(run.device)).cpu()
     y = torch.from_numpy(series.observations[t])
-    return Readout(x.shape[1], y.shape[1]).fit(x, y, generator)
+    return Readout(x.shape[1], y.shape[1]).fit(x, y, torch.Generator().manual_seed(0))
 
 
-def held_out_prediction(
-    run: Run, readout: Readout, series: TimeSeries, horizons: Sequence[int]
-) -> Judged:
-    """What the model misses of `series` after so many steps, beside persistence."""
+def horizons_for(run: Run, series: TimeSeries, judge: TimeSeries) -> tuple[int, ...]:
+    """One step, as far as observations are correlated, and in between; `judge` has room for it."""
+    if not run.encoder.symmetric:
+        return (1,)  # f leads from one space to another and cannot be applied twice
     offset = run.settings.time_offset
+    room = max(1, (room_in(run, judge) - 1) // offset)
+    furthest = min(correlation_time(series, offset, FURTHEST), room)
+    return tuple(sorted({1, round(furthest**0.5), furthest}))
+
+
+def room_in(run: Run, series: TimeSeries) -> int:
+    """Rows after a first full window, in the longest trial."""
+    return int(series.lengths.max()) - 1 - run.settings.past
+
+
+def held_out(
+    run: Run,
+    series: TimeSeries,
+    horizons: Sequence[int],
+    *,
+    readout: Readout | None = None,
+    beside: bool = True,
+) -> HeldOut:
+    """What the run misses of `series` after so many steps, and persistence.
+
+    readout: the run's own, unless another is given. beside: and what else the run keeps to be
+    compared with.
+    """
+    readout = run.readout if readout is None else readout
+    if readout is None:
+        raise InputError("this model was saved before models kept a readout; wanted one that "
+                         "`settle` was called on, with its training data")  # fmt: skip
+    horizons = checked(run, horizons)
+    offset, past = run.settings.time_offset, run.settings.past
+    reach = max(horizons) * offset
+    # Not a trial's first, whose modes no pair has told yet.
+    starts = _spread(series.steps(reach, past + 1, allow_short=True))
+    if len(starts) == 0:
+        raise InputError(f"X: no trial has room for {past + 2} steps and {reach} after them; "
+                         "wanted longer trials or fewer steps ahead")  # fmt: skip
+    y, after = series.observations, np.array(horizons) * offset
+    ahead = {MODEL: _by_run(run, readout, series, starts, horizons)}
+    if beside:
+        ahead |= _by_others(run, series, starts, horizons)
+    ahead[PERSISTENCE] = lambda part: y[starts[part]][:, None]
+    total = {name: np.zeros(len(after)) for name in ahead}
+    size = max(1, NUMBERS // (reach * series.n_features))
+    for i in range(0, len(starts), size):
+        part = slice(i, i + size)
+        true = y[starts[part, None] + after].astype(float)
+        for name, predicted in ahead.items():
+            with np.errstate(over="ignore", invalid="ignore"):
+                total[name] += np.square(true - predicted(part)).sum((0, 2))
+    variance = len(starts) * float(y[starts].var(0, dtype=float).sum())
+    scale = max(variance, float(np.finfo(np.float32).tiny))
+    missed = {k: np.where(np.isfinite(v), v / scale, np.inf) for k, v in total.items()}
+    return HeldOut(horizons, missed)
+
+
+def checked(run: Run, horizons: Sequence[int], name: str = "horizons") -> tuple[int, ...]:
+    """Steps ahead that the run can go; an error that names them if they cannot be."""
+    if not Lags().accepts(horizons) or min(horizons) < 1:
+        raise InputError(f"{name}: got {horizons!r}; wanted distinct whole numbers of steps "
+                         "ahead, such as (1, 4, 20)")  # fmt: skip
+    if max(horizons) > 1 and not run.encoder.symmetric:
+        raise InputError(f"{name}: got {tuple(horizons)}; wanted 1 with two encoders, as the "
+                         "dynamics leads from one space to another")  # fmt: skip
+    return tuple(int(h) for h in horizons)
+
+
+def _by_run(
+    run: Run, readout: Readout, series: TimeSeries, starts: Array, horizons: Sequence[int]
+) -> Ahead:
+    """By encoder, dynamics and readout, as the run is now."""
+    past = run.settings.past
     x = inference.latents(run, series)
-    series = series.trimmed(run.settings.past)
-    starts = _starts(series, max(horizons) * offset)
-    held = inference.held_modes(run.dynamics, series, x, x, offset)
-    modes = None if held is None else np.repeat(held[starts][:, None], max(horizons), axis=1)
-    path = inference.ahead(
-        run.dynamics, series, x, starts, max(horizons), offset, run.geometry.project, modes
-    )
-    y = series.observations
-    variance = float(y[starts].var(0, dtype=float).sum())
-    missed: dict[str, list[float]] = {"model": [], "persistence": []}
-    for h in horizons:
-        true = y[starts + h * offset].astype(float)
+    now = inference.references(run, series, x)
+    t = np.searchsorted(series.with_past(past), starts)
+    cut = series.trimmed(past)
+    path = inference.ahead_of(run, cut, now, x, t, max(horizons))[:, np.array(horizons) - 1]
+
+    def ahead(part: slice) -> Array:
         with torch.inference_mode():
-            predicted = readout(torch.from_numpy(path[:, h - 1])).numpy()
-        missed["model"].append(_missed(true, predicted, variance))
-        missed["persistence"].append(_missed(true, y[starts], variance))
-    return Judged(tuple(horizons), {name: np.array(v) for name, v in missed.items()})
+            y: Array = readout(torch.from_numpy(path[part])).numpy()
+        return y
+
+    return ahead
 
 
-def _missed(true: Array, predicted: Array, variance: float) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = float(np.square(true - predicted).sum(1).mean())
-    return error / variance if np.isfinite(error) else float("inf")
+def _by_others(
+    run: Run, series: TimeSeries, starts: Array, horizons: Sequence[int]
+) -> dict[str, Ahead]:
+    """By the linear start, where the run had one, and by autoregression."""
+    found: dict[str, Ahead] = {}
+    if run.start is not None:
+        with at_start(run, run.start.encoder, run.start.dynamics):
+            found[START] = _by_run(run, run.start.readout, series, starts, horizons)
+    if run.arx is not None:
+        arx, after = run.arx, np.array(horizons) * run.settings.time_offset
+        name = "ARX" if arx.n_controls else "VAR"
+        found[name] = lambda p: arx.ahead(series, starts[p], int(after.max()))[:, after - 1]
+    return found
 
 
-def _starts(series: TimeSeries, ahead: int) -> Array:
-    """Rows with `ahead` more in their trial, evenly spread; not a trial's first, whose modes no
-    pair has told yet."""
-    return _spread(series.steps(ahead, 1, allow_short=True))
+@contextmanager
+def at_start(
+    run: Run, encoder: Mapping[str, Tensor], dynamics: Mapping[str, Tensor]
+) -> Iterator[None]:
+    """The run with these weights of its linear start, for as long as it takes."""
+    before = run.weights()
+    run.encoder.be_linear(encoder)
+    run.dynamics.load_state_dict(dynamics)
+    try:
+        yield
+    finally:
+        run.restore(before)
+
+
+# -- what a run keeps ------------------------------------------------------------------------------
+
+
+def prepare(run: Run, seen: TimeSeries, held: TimeSeries | None) -> None:
+    """All that `held_out` needs, from what the run trains on; when it stands still."""
+    run.readout = fit_readout(run, seen)
+    run.horizons = horizons_for(run, seen, seen if held is None else held)
+    if run.arx is None:
+        run.arx = ARX(run.settings.time_lags).fit(seen.head(_enough(run, seen)))
+    if run.start is None and run.floor is not None:
+        before = run.weights()
+        run.restore(run.floor.weights)
+        run.start = Start(run.encoder.linear_part(), run.floor.weights["dynamics"],
+                          fit_readout(run, seen))  # fmt: skip
+        run.restore(before)
+
+
+def _enough(run: Run, series: TimeSeries) -> int:
+    """Rows that an autoregression is fitted to: it may take a second, by rows × numbers²."""
+    numbers = len(run.settings.time_lags) * series.n_features
+    return int(np.clip(WORK / numbers**2, (100 * WORK) ** (1 / 3), MOST))
 
 
 def _spread(rows: Array) -> Array:

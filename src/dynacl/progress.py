@@ -13,7 +13,7 @@ QUIET = 5.0  # seconds between two lines in a log
 
 
 class Progress:
-    """Shows steps, loss, goodness of fit beside its cap, and the time left; on stderr."""
+    """Shows steps, the loss beside that of guessing, held-out data, the time left; on stderr."""
 
     def __init__(self, total: int, done: int = 0, enabled: bool = True) -> None:
         self.total, self.first, self.enabled = total, done, enabled
@@ -36,12 +36,11 @@ class Progress:
         if self.bar is not None:
             self.bar.close()
 
-    def show(self, step: int, record: dict[str, float], cap: float) -> None:
+    def show(self, step: int, record: dict[str, float], chance: float) -> None:
         judged = ""
         if "held_out" in record:  # a mean logarithm: back to a share of the variance
             judged = f", {math.exp(record['held_out']):.2%} of held-out data missed"
-        fit = f"loss {record['loss']:.4f}, fit {record['bits']:.2f} of {cap:.2f} bits"
-        self.tell(step, fit + judged)
+        self.tell(step, f"loss {record['loss']:.4f} (chance: {chance:.2f}){judged}")
 
     def tell(self, step: int, text: str) -> None:
         if self.bar is not None:

@@ -75,8 +75,6 @@ def said_by_data(
         said["mixed"] = False, "There is one number of steps only."
     if s["linear_start"] and not s["standardize"]:
         said["linear_start"] = False, "Only whitened input has components to start from."
-    if not (s["linear_start"] and s["standardize"]):
-        said["validation"] = 0.0, "Without a linear start there is no floor to judge by."
     if series.n_controls:
         why = "A driven state drifts, so its place alone tells pairs apart: first find the rest."
         said["emphasis_from"] = 0.7, why

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 from dynacl.data import Units
 from dynacl.dynamics.base import Dynamics
 from dynacl.encoders import Encoder
+from dynacl.linear_models import ARX
 from dynacl.objective.emphasis import Emphasis
 from dynacl.objective.geometry.base import Geometry
 from dynacl.objective.geometry.flat import Flat
 from dynacl.objective.infonce import Loss
 from dynacl.optimizers import SOAP
+from dynacl.readout import Readout
 from dynacl.settings import Settings
 
 # Inputs of a layer from where its rate falls. Each weight moves by about the rate, so the output of
@@ -25,6 +27,7 @@ from dynacl.settings import Settings
 # lags: with the full rate its encoder ends constant (docs/log.md). No layer of the simulated
 # systems is as wide.
 WIDE = 200
+FLOOR = 0.02  # share of the loss of guessing, below which the loss says nothing more
 Record = dict[str, float]
 Weights = dict[str, dict[str, Tensor]]  # by part
 
@@ -35,6 +38,14 @@ class Snapshot(NamedTuple):
     figure: float
     step: int
     weights: Weights
+
+
+class Start(NamedTuple):
+    """What it takes to predict by the linear start: its weights, and its own readout."""
+
+    encoder: dict[str, Tensor]  # of the linear part
+    dynamics: dict[str, Tensor]
+    readout: Readout
 
 
 @dataclass
@@ -60,7 +71,11 @@ class Run:
     floor: Snapshot | None = None  # the linear start, completed by dynamics fitted to it
     best: Snapshot | None = None  # by the judge, so far
     judged: list[tuple[int, float]] = field(default_factory=list)  # step and figure of each look
-    verdict: str = ""  # what is handed out, if not what the last step left
+    verdict: str = ""  # what the judge says: what is handed out, and what it misses
+    readout: Readout | None = None  # latents to observations, fitted when training stands still
+    horizons: tuple[int, ...] = (1,)  # steps ahead by which the run is judged
+    start: Start | None = None  # what it is compared with: where it started …
+    arx: ARX | None = None  # … and an autoregression of the same lags
     units: Units | None = None  # of the observations it was begun with; others are brought to them
     control_units: Units | None = None
 
@@ -88,8 +103,13 @@ class Run:
 
     @property
     def cap(self) -> float:
-        """The most bits that the loss can show: log2(M + 1)."""
+        """The loss of guessing among the positive and M negatives, in bits: log2(M + 1)."""
         return math.log2(self.n_negatives + 1)
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether the loss is so low that it cannot tell better models apart."""
+        return bool(self.history) and self.history[-1]["loss"] < FLOOR * self.cap * math.log(2)
 
     @property
     def bandwidth(self) -> float:
@@ -141,6 +161,11 @@ class Run:
             self.dynamics.load_state_dict(self.as_trained)
             self.as_trained = None
         self.wake()
+
+    def forget_judge(self) -> None:
+        """What was judged and compared, before the run goes on with other data."""
+        self.floor, self.best, self.judged, self.verdict = None, None, [], ""
+        self.start, self.arx = None, None
 
     def keep_dynamics(self) -> None:
         """Before inference changes the dynamics: training goes on with what it left."""

@@ -7,7 +7,19 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from dynacl.data import InputError
-from dynacl.values import POSITIVE, SHARE, Flag, Kind, Lags, Number, OneOf, OrNone, PastLags, Whole
+from dynacl.values import (
+    POSITIVE,
+    SHARE,
+    Flag,
+    HeldOut,
+    Kind,
+    Lags,
+    Number,
+    OneOf,
+    OrNone,
+    PastLags,
+    Whole,
+)
 
 KERNELS = ("euclidean", "vmf")  # of the density estimate α
 LOGITS = ("reciprocal", "mean", "relative")  # of the choice among modes
@@ -99,11 +111,11 @@ class Settings:
         "the encoder starts at a linear map of the input. From a random start it may fold what "
         "drifts far, or miss what is faint beside it",
     )
-    validation: float = setting(
+    validation: float | tuple[int, ...] = setting(
         0.1,
-        Number(most=0.5),
-        "share of the data that is held out to judge the training by the prediction of "
-        "observations; 0: no judge",
+        HeldOut(),
+        "what is held out to judge the training by the prediction of observations: a share of the "
+        "data, or trials by their indices; 0: nothing, and no judge",
     )
     switching_logits: str = setting("mean", OneOf(LOGITS), "of the soft choice among modes")
     density_correction: str | None = setting(

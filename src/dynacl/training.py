@@ -30,7 +30,6 @@ from dynacl.refitting import refit
 from dynacl.run import Record, Run
 from dynacl.sampling import Rows, encode, rows, without_inputs
 
-NEAR_CAP = 0.98  # share of the cap from which the goodness of fit says nothing more
 Callback = Callable[[Run, Record], bool | None]
 
 
@@ -79,7 +78,7 @@ def train(
                 if run.step % every == 0 or run.step == until or ended:
                     run.seconds = time.perf_counter() - started
                     record = take_record(run)
-                    bar.show(run.step, record, run.cap)
+                    bar.show(run.step, record, run.cap * math.log(2))
                     if (callback is not None and callback(run, record)) or ended:
                         break
         except KeyboardInterrupt:
@@ -87,10 +86,10 @@ def train(
         if interrupted and run.step < until:
             run.interrupted = True
             bar.say(f"stopped at step {run.step} of {until}; what was trained is kept")
-        if run.history and run.history[-1]["bits"] > NEAR_CAP * run.cap:
+        if run.at_floor:
             bar.say(
-                f"the goodness of fit is at its cap of log2({run.n_negatives} + 1) = {run.cap:.2f} "
-                "bits: it cannot tell better models apart; more negatives raise the cap"
+                f"the loss is at its floor with {run.n_negatives} negatives: it cannot tell better "
+                "models apart; what is missed of held-out data can"
             )
         if judge is not None and (ended or run.step >= settings.max_iter):
             run.verdict = judge.conclude(run)
@@ -233,7 +232,6 @@ def take_record(run: Run) -> Record:
         "loss": total,
         "alignment": alignment,
         "uniformity": uniformity,
-        "bits": run.cap - total / math.log(2),
         "seconds": round(run.seconds, 3),
     }
     if run.judged:

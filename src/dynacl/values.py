@@ -102,6 +102,7 @@ class Number(Kind):
 
 POSITIVE = Number(above=True)
 SHARE = Number(most=1.0)
+MOST_HELD = 0.5  # share of the data that can be held out
 
 
 @final
@@ -251,6 +252,44 @@ class PastLags(Kind):
 
     def plain(self, value: Any) -> tuple[int, ...]:
         return tuple(int(lag) for lag in value)
+
+
+@final
+@dataclass(frozen=True)
+class HeldOut(Kind):
+    """A share of the data, or the indices of trials; False is 0. With `auto`, that word too."""
+
+    metavar: ClassVar[str] = "SHARE|trials:0,5|off"
+    auto: bool = False
+
+    @property
+    def wanted(self) -> str:
+        first = '"auto", ' if self.auto else ""
+        return f"{first}a share from 0 to {MOST_HELD:g}, distinct indices of trials, or False"
+
+    def accepts(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return self.auto and value == "auto"
+        if isinstance(value, bool | np.bool_):
+            return not value
+        return Number(most=MOST_HELD).accepts(value) or Lags().accepts(value)
+
+    def read(self, text: str) -> Any:
+        if text in ("auto", "off"):
+            return text if text == "auto" else 0.0
+        if text.startswith("trials:"):
+            return tuple(int(i) for i in text.removeprefix("trials:").split(","))
+        return float(text)
+
+    def said(self, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        return f"{value:g}" if np.ndim(value) == 0 else "trials:" + ",".join(map(str, value))
+
+    def plain(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return value
+        return float(value) if np.ndim(value) == 0 else Lags().plain(value)
 
 
 @final

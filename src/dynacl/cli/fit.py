@@ -94,9 +94,9 @@ def run(options: argparse.Namespace) -> int:
         "max_iter": model.settings_.max_iter,
         "seconds": model.run_.seconds,
         "loss": last.get("loss"),
-        "bits": last.get("bits"),
-        "bits_cap": model.run_.cap,
-        "held_out": last.get("held_out"),
+        "score": model.scores_.get("held_out"),
+        "score_training": model.scores_["training"],
+        "held_out": None if model.held_out_ is None else model.held_out_.plain(),
         "verdict": model.verdict_,
     }
     found |= figures(model)
@@ -112,6 +112,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{out}: {model.n_iter_} steps in {model.run_.seconds:.0f} s")
         print_table({k: v for k, v in found.items() if isinstance(v, float)})
+        if model.held_out_ is not None:
+            print(f"  Held-out prediction, {model.held_out_.line()}.")
         for sentence in [model.verdict_, *sentences(model)]:
             if sentence:
                 print(f"  {sentence[0].upper()}{sentence[1:]}.")
@@ -167,6 +169,6 @@ def _check_same_settings(typed: dict[str, Any], model: DCL, out: Path) -> None:
             "batch" if name == "n_negatives" and value is None else value
             for value in (given, has[name])
         )
-        if said != kept:
+        if said not in (kept, model.get_params(deep=False).get(name)):
             raise InputError(f"{option}: got {said}, but the run in {out} has {kept}; --resume "
                              "keeps the settings of a run")  # fmt: skip

@@ -90,7 +90,7 @@ def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
         raise KeyboardInterrupt
     numbers: Numbers = {"steps": model.n_iter_, "fit_seconds": model.run_.seconds}
     if model.history_:
-        numbers |= {"loss": model.history_[-1]["loss"], "bits": model.history_[-1]["bits"]}
+        numbers["loss"] = model.history_[-1]["loss"]
     if series.truth is None:
         held = series.select([series.n_trials - 1])
         return numbers, {

@@ -10,6 +10,7 @@ It may say (here with the defaults)
     kernel                  the kernel of density estimates that fits ("euclidean")
     least_components        the fewest dimensions that make sense (1)
     scale_free              whether only directions count, so that maps are free in their scale
+    stretch(errors)         a map of states after which errors are alike in all directions (None)
     wishes()                what it changes in the training settings, and why
 """
 
@@ -48,6 +49,10 @@ class Geometry(nn.Module, ABC):
     def given(self) -> nn.Module:
         """The similarity as its user knows it."""
         return self
+
+    def stretch(self, errors: Tensor) -> Tensor | None:
+        """(d, d); None where φ has no such map, as states cannot be stretched."""
+        return None
 
     def wishes(self) -> Sequence[Wish]:
         return ()

@@ -1,0 +1,130 @@
+"""Bits by which predictions tell the true state to come from others.
+
+The likelihood of a state is that of the similarity φ around the prediction, as wide as the errors
+are. Nothing in a fitted model says how wide that is: a good contrast needs no calibrated scale. So
+the width is estimated, on one half of the steps for the other half, and the other way round.
+Predictions that tell nothing then score about 0, learned by heart or not.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dynacl import inference
+from dynacl.data import Array, TimeSeries
+from dynacl.objective.geometry.base import Geometry
+from dynacl.run import Run
+
+JUDGED = 8_192  # most steps that are scored
+OTHERS = 2_048  # most states that the true one is told from
+WIDTH = 1_024  # steps, and others, from which a width is estimated
+SHARPNESS = 2**0.5  # steps in which it is tried
+WRONG = 0.01  # how often the model is taken to be wrong altogether
+NEAR_CAP = 0.95  # share of the cap from which a score cannot tell models apart
+
+
+class Score(NamedTuple):
+    """The mean over steps, and the most that it could be: log2(M + 1) with M others."""
+
+    bits: float
+    cap: float
+
+    @property
+    def capped(self) -> bool:
+        return self.bits > NEAR_CAP * self.cap
+
+
+def score(run: Run, series: TimeSeries, now: Array, x: Array, horizon: int | None = None) -> Score:
+    """Of predictions `horizon` steps ahead, from the past alone.
+
+    None: the fewest after which a window shares no frame with the one before, if trials have room.
+    """
+    s = run.settings
+    if horizon is None:
+        room = max(1, (int(series.lengths.max()) - 1) // s.time_offset)
+        apart = steps_apart(s.time_lags, s.time_offset) if run.encoder.symmetric else 1
+        horizon = min(apart, room)
+    reach = horizon * s.time_offset
+    t = series.steps(reach, allow_short=True)
+    t = _spread(t if len(t) else series.steps(reach), JUDGED)  # which says that there are none
+    predicted = inference.ahead_of(run, series, now, x, t, horizon)[:, -1]
+    others = _spread(np.arange(len(x)), OTHERS)
+    own = t[:, None] + reach == others
+    return bits(run.geometry, predicted, x[t + reach], x[others], own)
+
+
+def steps_apart(lags: Sequence[int], offset: int) -> int:
+    """The fewest steps after which a window has no frame of the window before.
+
+    Shared frames are known, and no prediction: with them, data without any order would score.
+    """
+    shared = {a - b for a in lags for b in lags}
+    return next(h for h in itertools.count(1) if h * offset not in shared)
+
+
+def bits(
+    geometry: Geometry, predicted: Array, following: Array, others: Array, own: Array | None = None
+) -> Score:
+    """Mean log2 of (M + 1) p(following | predicted, M others), rows in the order of time.
+
+    own: (n, M), which of the others are the state that follows: it is not told from itself.
+    """
+    q, k, m = (torch.from_numpy(a).double() for a in (predicted, following, others))
+    same = torch.zeros(1, len(m), dtype=torch.bool) if own is None else torch.from_numpy(own)
+    same = same.expand(len(q), -1)
+    phi = copy.deepcopy(geometry).cpu().double()
+    half = len(q) // 2
+    parts = slice(half), slice(half, None)
+    total = 0.0
+    with torch.inference_mode():
+        for mine, other in (parts, parts[::-1]):
+            if len(q[other]) == 0:
+                mine = other = slice(None)  # a single row has no other half
+            stretch = phi.stretch(k[other] - q[other])
+            a, b, c = (z if stretch is None else z @ stretch for z in (q, k, m))
+            sharpness = _sharpness(phi, a[other], b[other], c, same[other])
+            for rows in torch.split(torch.arange(len(q))[mine], WIDTH):
+                total += float(_bits(*_phi(phi, a[rows], b[rows], c, same[rows]), sharpness).sum())
+            if mine == other:
+                break
+    return Score(total / len(q), math.log2(len(m) + 1))
+
+
+def _phi(
+    phi: Geometry, q: Tensor, k: Tensor, others: Tensor, same: Tensor
+) -> tuple[Tensor, Tensor]:
+    """φ of the true states (n,) and of the others (n, M)."""
+    return phi(q, k), phi(q[:, None], others).masked_fill(same, -torch.inf)
+
+
+def _sharpness(phi: Geometry, q: Tensor, k: Tensor, others: Tensor, same: Tensor) -> float:
+    """The factor on φ that tells these states best from others: coarsely, then finely."""
+    rows, m = (torch.from_numpy(_spread(np.arange(len(z)), WIDTH)) for z in (q, others))
+    true, rest = _phi(phi, q[rows], k[rows], others[m], same[rows][:, m])
+    # φ is largest where a prediction is right; how far errors fall below that is their width.
+    width = float((phi(k[rows], k[rows]) - true).median().clamp(min=1e-30))
+    tried = [SHARPNESS**n / width for n in range(-36, 13)]
+    best = max((float(_bits(true, rest, s).mean()), s) for s in (0.0, *tried))
+    return best[1]
+
+
+def _bits(true: Tensor, rest: Tensor, sharpness: float) -> Tensor:
+    """One number per row; 0 times infinity is what is left out all the same."""
+    others = rest.isfinite().sum(1)
+    rest = torch.where(rest.isfinite(), sharpness * rest, -torch.inf).logsumexp(1)
+    p = torch.exp(sharpness * true - torch.logaddexp(sharpness * true, rest))
+    return torch.log2((others + 1) * (1 - WRONG) * p + WRONG)
+
+
+def _spread(rows: Array, most: int) -> Array:
+    """At most so many rows, evenly spread."""
+    chosen: Array = rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)]
+    return chosen
