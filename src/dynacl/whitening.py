@@ -172,4 +172,5 @@ def _principal(covariance: Doubles, least: float, most: int | None = None) -> Do
 
 
 def _tensor(x: Doubles) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+    """A copy in PyTorch's own memory, which is aligned: products may round by where they lie."""
+    return torch.tensor(np.ascontiguousarray(x, dtype=np.float32))
