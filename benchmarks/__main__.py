@@ -1,6 +1,6 @@
 """All benchmarks: one table on the screen, every number in benchmarks/results.json.
 
-make bench                          everything (about three hours on two cores)
+make bench                          everything (hours; the zoo and `modes` take most of them)
 python -m benchmarks kernel step    only these
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import first_pass, growth, kernel, quality, step, uses
+from benchmarks import first_pass, growth, kernel, modes, quality, step, uses
 from benchmarks.zoo import __main__ as zoo
 from dynacl import __version__
 
@@ -29,6 +29,7 @@ PARTS = {
     "uses": uses.measure,
     "growth": growth.measure,
     "zoo": zoo.measure,
+    "modes": modes.measure,
 }
 
 

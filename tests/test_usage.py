@@ -7,7 +7,7 @@ import torch
 from dynacl import DCL, TimeSeries, simulate
 from dynacl.dynamics import SwitchingLinear
 from dynacl.settling import sample
-from dynacl.usage import LISTED, alike, listed, sentences, shares, unused
+from dynacl.usage import LISTED, alike, cut, listed, sentences, shares, unused
 from quick_models import tiny
 
 
@@ -68,6 +68,25 @@ def test_a_mode_that_is_hardly_used_is_like_no_other():
     few = np.zeros_like(modes)
     few[:100] = 1
     assert alike(bank, few, following) == []
+
+
+def test_gain_of_a_cut_is_the_variance_between_its_parts():
+    x = np.random.default_rng(0).standard_normal(400_000)
+    for share in (0.5, 0.2, 0.03):
+        low = x < np.quantile(x, share)
+        between = share * x[low].mean() ** 2 + (1 - share) * x[~low].mean() ** 2
+        assert cut(share) == pytest.approx(between, rel=0.01)
+    assert cut(0.5) == pytest.approx(2 / np.pi)
+
+
+def test_a_rare_regime_is_not_taken_for_a_part_of_a_frequent_one():
+    """One step in ten: beside what the frequent one misses in all, it gains little."""
+    rng = np.random.default_rng(0)
+    x, modes = rng.standard_normal((20_000, 3)), (np.arange(20_000) % 10 == 0).astype(int)
+    maps = np.stack([np.eye(3), np.eye(3) + 0.15 * rng.standard_normal((3, 3))])
+    bank = np.einsum("kij,nj->nki", maps, x)
+    following = bank[np.arange(len(x)), modes] + 0.1 * rng.standard_normal(x.shape)
+    assert alike(bank, modes, following) == []
 
 
 def test_sentences_name_the_modes_and_how_little_they_are_used():

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+from scipy.stats import norm
 
 from dynacl.data import Array
 
 # Of an even share of the steps, 1/K. Where K is too large, modes that stand for no regime catch
-# stray steps: up to a hundredth of an even share on simulated systems, where true modes have half
+# stray steps: about a hundredth of an even share on simulated systems, where true modes have half
 # of one or more (docs/many_modes.md). A regime as rare as this would be called unused, too.
 UNUSED = 0.1
-# Of the largest variance of what one map misses. Cutting one Gaussian cloud in two gains 2/π = 0.64
-# of it, without any meaning. Regimes that differ in one direction only gain nearly all of it, and
-# others more.
-SPLIT = 0.8
+# Times what a cut without any meaning gains: 2/π = 0.64 of the largest variance of a Gaussian cloud
+# that is cut into halves. Regimes that differ in one direction only gain nearly all of it, others
+# more.
+SPLIT = 1.25
 LISTED = 8  # modes that a sentence names, at most
 
 
@@ -36,9 +37,9 @@ def unused(usage: Array) -> list[int]:
 def alike(bank: Array, modes: Array, following: Array) -> list[tuple[int, int]]:
     """Pairs of modes that are used and may be one regime, split in two.
 
-    One map in place of both, their mean, would miss little more: no more than `SPLIT` of the
-    largest variance of what it misses. bank: predictions of every mode, (n, K, d); modes: of each
-    row; following: what is predicted, (n, d).
+    One map in place of both, their mean, would miss little more: at most `SPLIT` times what is
+    gained by cutting a Gaussian cloud, of what one map misses, into parts of these sizes. bank:
+    predictions of every mode, (n, K, d); modes: of each row; following: what is predicted, (n, d).
     """
     K, found = bank.shape[1], []
     spare = unused(shares(modes, K))
@@ -51,9 +52,17 @@ def alike(bank: Array, modes: Array, following: Array) -> list[tuple[int, int]]:
         own = target - both[np.arange(len(mine)), (modes[mine] == j).astype(int)]
         covariance = left.T @ left / len(mine)
         gain = np.trace(covariance) - np.square(own).sum(1).mean()
-        if gain <= SPLIT * np.linalg.eigvalsh(covariance)[-1]:
+        if gain <= SPLIT * cut(share) * np.linalg.eigvalsh(covariance)[-1]:
             found.append((i, j))
     return found
+
+
+def cut(share: float) -> float:
+    """What cutting off this share of a Gaussian gains of its variance: φ(z)² / s(1 − s), Φ(z) = s.
+
+    The variance between the means of the two parts.
+    """
+    return float(norm.pdf(norm.ppf(share)) ** 2 / (share * (1 - share)))
 
 
 def sentences(usage: Array, pairs: Sequence[Sequence[int]]) -> list[str]:
