@@ -52,6 +52,14 @@ def test_a_missed_switch_costs_bits_and_not_any_number():
     assert whole - 1 < bits(Flat(), wrong, x, others).bits < whole
 
 
+def test_roll_outs_that_diverged_tell_nothing():
+    q, x, others = guesses(0.05)
+    half = len(q) // 2
+    q[::2] = np.array([np.nan, np.inf, -1e30, 1e12])[np.arange(half) % 4, None]
+    found = bits(Flat(), q, x, others).bits
+    assert 0 < found < 0.6 * bits(Flat(), *guesses(0.05)).bits
+
+
 @pytest.mark.parametrize("confident", [1e-3, 1.0])
 def test_predictions_that_tell_nothing_score_about_zero(confident):
     q, x, others = guesses(confident, n=1000, d=3)

@@ -281,7 +281,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         the fewest after which windows share no frame. The width of the prediction error is
         estimated, on each half of X for the other half, and the model is taken to be wrong one time
         in a hundred, so that a missed switch costs 6.6 bits and not any number. At most
-        log2(M + 1), with a warning near it. Of a long series, 8,192 steps are scored, evenly
+        log2(M + 1), with a warning near it. Of a long series, 4,096 steps are scored, evenly
         spread.
         """
         check_is_fitted(self, "encoder_")
@@ -419,6 +419,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
 
     def _train(self, series: TimeSeries, callback: Callback | None, until: int) -> DCL:
         series = series.within(self.run_.units, self.run_.control_units)
+        self.scores_: dict[str, float] = {}
         seen, held = assembly.held_out(self.run_, series)
         judge = None if held is None else judge_for(self.run_, seen, held)
         train(self.run_, seen, until=until, callback=callback, judge=judge, verbose=self.verbose)
@@ -427,8 +428,12 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3
             )
         self._settle(series, seen, held)
+        few = seen.head(LOOKED_BACK)
+        self.scores_ = {"training": self._score(few).bits}
+        if held is not None:
+            self.scores_["held_out"] = self._score(held).bits
         if self.run_.step >= until:
-            few, x, now = self._latents(seen.head(LOOKED_BACK))
+            few, x, now = self._latents(few)
             for sign in signs(self.run_, few, now, x, self.scores_["training"]):
                 warnings.warn(sign, stacklevel=3)
         return self
@@ -437,10 +442,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         run = self.run_
         self.settled_ = settle(run, series)
         prediction.prepare(run, seen, held)
-        self.held_out_, self.scores_ = None, {"training": self._score(seen.head(LOOKED_BACK)).bits}
-        if held is not None:
-            self.held_out_ = prediction.held_out(run, held, run.horizons)
-            self.scores_["held_out"] = self._score(held).bits
+        self.held_out_ = None if held is None else prediction.held_out(run, held, run.horizons)
         return self._remember()
 
     def _score(self, series: TimeSeries, horizon: int | None = None) -> scoring.Score:

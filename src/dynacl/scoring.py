@@ -23,11 +23,12 @@ from dynacl.data import Array, TimeSeries
 from dynacl.objective.geometry.base import Geometry
 from dynacl.run import Run
 
-JUDGED = 8_192  # most steps that are scored
+JUDGED = 4_096  # most steps that are scored
 OTHERS = 2_048  # most states that the true one is told from
-WIDTH = 1_024  # steps, and others, from which a width is estimated
-SHARPNESS = 2**0.5  # steps in which it is tried
+WIDTH = 300  # steps from which the width is estimated
+ROWS = 512  # in work at a time
 WRONG = 0.01  # how often the model is taken to be wrong altogether
+DIVERGED = 1e6  # times the spread of the states
 NEAR_CAP = 0.95  # share of the cap from which a score cannot tell models apart
 
 
@@ -78,9 +79,12 @@ def bits(
     own: (n, M), which of the others are the state that follows: it is not told from itself.
     """
     q, k, m = (torch.from_numpy(a).double() for a in (predicted, following, others))
+    # A roll-out that diverged tells nothing, as one that ends in the middle of all states.
+    lost = ~((q - m.mean(0)).abs() <= DIVERGED * m.std(0, correction=0).max()).all(1)
+    q = torch.where(lost[:, None], m.mean(0), q)
     same = torch.zeros(1, len(m), dtype=torch.bool) if own is None else torch.from_numpy(own)
     same = same.expand(len(q), -1)
-    phi = copy.deepcopy(geometry).cpu().double()
+    phi = copy.deepcopy(geometry).cpu().float()
     half = len(q) // 2
     parts = slice(half), slice(half, None)
     total = 0.0
@@ -89,13 +93,19 @@ def bits(
             if len(q[other]) == 0:
                 mine = other = slice(None)  # a single row has no other half
             stretch = phi.stretch(k[other] - q[other])
-            a, b, c = (z if stretch is None else z @ stretch for z in (q, k, m))
+            a, b, c = (_stretched(z, m, stretch) for z in (q, k, m))
             sharpness = _sharpness(phi, a[other], b[other], c, same[other])
-            for rows in torch.split(torch.arange(len(q))[mine], WIDTH):
+            for rows in torch.split(torch.arange(len(q))[mine], ROWS):
                 total += float(_bits(*_phi(phi, a[rows], b[rows], c, same[rows]), sharpness).sum())
             if mine == other:
                 break
     return Score(total / len(q), math.log2(len(m) + 1))
+
+
+def _stretched(x: Tensor, others: Tensor, stretch: Tensor | None) -> Tensor:
+    """In float32, about the middle of the others where only differences count."""
+    mapped: Tensor = x if stretch is None else (x - others.mean(0)) @ stretch
+    return mapped.float()
 
 
 def _phi(
@@ -107,13 +117,18 @@ def _phi(
 
 def _sharpness(phi: Geometry, q: Tensor, k: Tensor, others: Tensor, same: Tensor) -> float:
     """The factor on φ that tells these states best from others: coarsely, then finely."""
-    rows, m = (torch.from_numpy(_spread(np.arange(len(z)), WIDTH)) for z in (q, others))
-    true, rest = _phi(phi, q[rows], k[rows], others[m], same[rows][:, m])
+    rows = torch.from_numpy(_spread(np.arange(len(q)), WIDTH))
+    true, rest = _phi(phi, q[rows], k[rows], others, same[rows])
     # φ is largest where a prediction is right; how far errors fall below that is their width.
     width = float((phi(k[rows], k[rows]) - true).median().clamp(min=1e-30))
-    tried = [SHARPNESS**n / width for n in range(-36, 13)]
-    best = max((float(_bits(true, rest, s).mean()), s) for s in (0.0, *tried))
-    return best[1]
+    best = max(_tried(true, rest, 4.0**n / width) for n in range(-9, 4))
+    for finer in (2.0, 2**0.5):
+        best = max(best, *(_tried(true, rest, best[1] * s) for s in (1 / finer, finer)))
+    return max(best, _tried(true, rest, 0.0))[1]
+
+
+def _tried(true: Tensor, rest: Tensor, sharpness: float) -> tuple[float, float]:
+    return float(_bits(true, rest, sharpness).mean()), sharpness
 
 
 def _bits(true: Tensor, rest: Tensor, sharpness: float) -> Tensor:
