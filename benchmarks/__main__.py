@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import first_pass, growth, kernel, modes, quality, step, uses
+from benchmarks import first_pass, growth, kernel, measured, modes, quality, step, uses
 from benchmarks.zoo import __main__ as zoo
 from dynacl import __version__
 
@@ -28,6 +28,7 @@ PARTS = {
     "first_pass": first_pass.measure,
     "uses": uses.measure,
     "growth": growth.measure,
+    "measured": measured.measure,
     "zoo": zoo.measure,
     "modes": modes.measure,
 }

@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from dynacl import DCL, InputError, TimeSeries, metrics
+from dynacl import DCL, InputError, TimeSeries, assembly, metrics
+from dynacl.dynamics.least_squares import linear_fit
 from dynacl.objective.infonce import info_nce
 from dynacl.persistence import load_checkpoint, save_checkpoint
-from dynacl.sampling import rows
+from dynacl.sampling import encoded_pairs, rows
 from dynacl.training import training_step
 from quick_models import small, tiny
 
@@ -221,3 +222,22 @@ def test_hidden_modes_are_told_under_past_inputs():
     assert [len(k) for k in model.modes(series)] == [56] * 5
     density = tiny(2, time_lags=LAGS, density_correction="euclidean").fit(series)
     assert np.isfinite(density.history_[-1]["loss"])
+
+
+def test_the_judge_looks_far_where_inputs_are_known_and_the_floor_takes_all_data():
+    series, _ = driven(trials=1, steps=2000)
+    whole = TimeSeries(series.observations, series.bounds)  # turns, so it loses its correlation
+    model = tiny(2, time_lags=LAGS)
+    for data, least, most in ((series, 20, 20), (whole, 2, 10)):
+        run = assembly.begin(assembly.Request.of(model.get_params(deep=False)), data, 0)
+        _, judge = assembly.judged(run, data)
+        assert least <= max(judge.horizons) <= most
+    run = assembly.begin(assembly.Request.of(model.get_params(deep=False)), series, 0)
+    _, judge = assembly.judged(run, series)
+    judge.begin(run)
+    run.restore(run.floor.weights)
+    run.rest()
+    with torch.no_grad():
+        now, following, u = encoded_pairs(run, data := rows(series, run), data.steps)
+    fit = linear_fit(now, following, u, bias=False)
+    torch.testing.assert_close(run.dynamics.matrix.double(), fit["matrix"], atol=1e-4, rtol=0)

@@ -97,3 +97,32 @@ def test_each_pair_of_a_polynomial_has_its_own_number_of_steps(monkeypatch):
     last = model.settings_.horizon
     assert seen == [(1, last)] * 20
     assert all(torch.equal(a, b) for a, b in zip(apart, drawn, strict=True))
+
+
+def test_beyond_its_reach_what_bends_is_that_of_the_border_and_the_linear_part_goes_on():
+    model = Polynomial(2, 3).double()
+    with torch.no_grad():
+        model.weight.copy_(0.1 * normal(*model.weight.shape, seed=1))
+    border, beyond = torch.tensor([[4.0, 0.5]]).double(), torch.tensor([[9.0, 0.5]]).double()
+    one, two = (model.features(z) for z in (border, beyond))
+    assert (one != two).sum() == 1  # z₁ alone
+    assert two[0, model.linear].tolist() == [9.0, 0.5]
+    near = torch.tensor([[1.0, -2.0]]).double()
+    assert torch.equal(model.features(near), model.monomials(near))
+
+
+def test_a_penalty_takes_from_what_bends_and_leaves_linear_dynamics_alone():
+    x = normal(2000, 2)
+    following = x @ torch.tensor([[0.9, 0.2], [-0.2, 0.8]]).double() + 0.3
+    for penalty in Polynomial.penalties:
+        model = Polynomial(2, 3).double()
+        model.refit(x, following, penalty=penalty)
+        torch.testing.assert_close(model(x), following, atol=1e-6, rtol=0)
+    bends = following + 0.1 * x.prod(1, keepdim=True)
+    missed = []
+    for penalty in Polynomial.penalties:
+        model = Polynomial(2, 3).double()
+        model.refit(x, bends, penalty=penalty)
+        missed.append((model(x) - bends).square().mean().item())
+    assert missed[0] < 1e-6
+    assert missed == sorted(missed)

@@ -421,7 +421,7 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         series = series.within(self.run_.units, self.run_.control_units)
         self.scores_: dict[str, float] = {}
         seen, held = assembly.held_out(self.run_, series)
-        judge = None if held is None else judge_for(self.run_, seen, held)
+        judge = None if held is None else judge_for(self.run_, seen, held, series)
         train(self.run_, seen, until=until, callback=callback, judge=judge, verbose=self.verbose)
         if self.run_.interrupted:
             warnings.warn(

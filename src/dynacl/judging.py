@@ -14,7 +14,7 @@ import torch
 
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.prediction import fit_readout, held_out, horizons_for, listed
-from dynacl.refitting import refit
+from dynacl.refitting import PAIRS, fit_dynamics, spread
 from dynacl.run import Run, Snapshot
 from dynacl.sampling import rows
 
@@ -72,9 +72,9 @@ def _apart(series: TimeSeries, trials: Array) -> tuple[TimeSeries, TimeSeries]:
     return series.select(kept.tolist()), series.select(trials.tolist())
 
 
-def judge_for(run: Run, series: TimeSeries, held: TimeSeries) -> Judge:
+def judge_for(run: Run, series: TimeSeries, held: TimeSeries, whole: TimeSeries) -> Judge:
     """Of predictions one step ahead, and as far as observations are correlated, and in between."""
-    return Judge(series, held, horizons_for(run, series, held))
+    return Judge(series, held, whole, horizons_for(run, series, held))
 
 
 @dataclass
@@ -83,6 +83,7 @@ class Judge:
 
     training: TimeSeries
     held: TimeSeries
+    whole: TimeSeries  # both, and what is between them
     horizons: tuple[int, ...]
 
     def figure(self, run: Run) -> float:
@@ -102,9 +103,19 @@ class Judge:
             return
         before = run.weights()
         if run.encoder.be_linear():
-            refit(run, rows(self.training, run), torch.Generator().manual_seed(0))
-            run.floor = Snapshot(self.figure(run), 0, run.weights())
+            found = {p: self.complete(run, self.training, p) for p in run.dynamics.penalties}
+            penalty = min(found, key=lambda p: found[p].figure)
+            run.floor = found[penalty]
+            if len(self.whole) < PAIRS:  # once judged, it takes what was held out too
+                weights = self.complete(run, self.whole, penalty).weights
+                run.floor = Snapshot(run.floor.figure, 0, weights)
         run.restore(before)
+
+    def complete(self, run: Run, series: TimeSeries, penalty: float) -> Snapshot:
+        """The run as it is, with dynamics fitted to its latents of this series."""
+        data, generator = rows(series, run), torch.Generator().manual_seed(0)
+        fit_dynamics(run, data, spread(data), generator, penalty)
+        return Snapshot(self.figure(run), 0, run.weights())
 
     def due(self, run: Run) -> bool:
         """Whether this is a step to look at: some of those that have the full horizon."""

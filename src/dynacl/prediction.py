@@ -105,7 +105,9 @@ def horizons_for(run: Run, series: TimeSeries, judge: TimeSeries) -> tuple[int, 
         return (1,)  # f leads from one space to another and cannot be applied twice
     offset = run.settings.time_offset
     room = max(1, (room_in(run, judge) - 1) // offset)
-    furthest = min(correlation_time(series, offset, FURTHEST), room)
+    # Known inputs carry a prediction on, beyond what observations tell of each other.
+    furthest = FURTHEST if series.n_controls else correlation_time(series, offset, FURTHEST)
+    furthest = min(furthest, room)
     return tuple(sorted({1, round(furthest**0.5), furthest}))
 
 

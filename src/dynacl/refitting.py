@@ -19,13 +19,25 @@ from dynacl.sampling import Rows, encoded_pairs, rows
 PAIRS = 20_000
 
 
-@torch.no_grad()
 def refit(run: Run, data: Rows, generator: torch.Generator) -> None:
-    """Fit the dynamics to pairs of latents, in the way that suits it."""
+    """Fit the dynamics to pairs of latents that are drawn at random."""
     t = data.steps[torch.randint(len(data.steps), (PAIRS,), generator=generator)]
+    fit_dynamics(run, data, t, generator)
+
+
+def spread(data: Rows) -> Tensor:
+    """All references, or as many as a fit takes, evenly spread."""
+    return data.steps[:: max(1, -(-len(data.steps) // PAIRS))]
+
+
+@torch.no_grad()
+def fit_dynamics(
+    run: Run, data: Rows, t: Tensor, generator: torch.Generator, penalty: float = 0.0
+) -> None:
+    """Fit the dynamics to the pairs of latents that start at t, in the way that suits it."""
     now, following, drive = encoded_pairs(run, data, t)
     on_cpu = copy.deepcopy(run.dynamics).cpu()  # the least-squares solver runs on the CPU only
-    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, generator=generator)
+    fit_post_hoc(on_cpu, now.cpu(), following.cpu(), drive, penalty=penalty, generator=generator)
     run.dynamics.load_state_dict(on_cpu.state_dict())
 
 

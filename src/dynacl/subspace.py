@@ -26,7 +26,7 @@ FAINT = 1e-10  # share of the largest variance, below which a direction is round
 WIDE = 500  # dimensions from which decompositions are taken in parts: whole ones take minutes
 SHOWN = 20  # correlations that are kept beyond those of the d variates, of wide windows
 ROUNDING = float(np.finfo(np.float32).eps)  # of observations, as they come
-AFAR = 100.0  # standard deviations, about how far a start may lie from the mean of the data
+AFAR = 30.0  # standard deviations, how far from the mean of the data a start may lie
 FURTHER = 5  # steps ahead by which starts are compared, beside one
 
 
@@ -218,8 +218,10 @@ def _at_rest(seen: _Seen, weight: Tensor) -> Tensor | None:
     fit = least_squares(_with_one(np.concatenate([x, series.control[t]], axis=1)), following)
     d = len(weight)
     still = np.eye(d) - fit[:d].T
-    # A state that inputs add up in has no place of rest: it is not moved far.
-    c = -np.linalg.solve(still.T @ still + AFAR**-2 * np.eye(d), still.T @ fit[-1])
+    # A state in which inputs add up has no place of rest: what would move it far is left out.
+    left, size, right = np.linalg.svd(still)
+    along = left.T @ fit[-1] / np.maximum(size, np.finfo(float).tiny)
+    c = -(np.where(np.abs(along) < AFAR, along, 0.0) @ right)
     return torch.from_numpy(c).float()
 
 

@@ -16,6 +16,7 @@ It may say, by class attributes and methods (here with their defaults)
     mode_weights(x)         how it weighs its modes by itself, if it reads them off the state
     refit(x, x_next, u)     how it is fitted to latents that are there already (gradient descent)
     bound(x, x_next, u)     how it is made so, where it is used at these states (an error)
+    penalties               on what bends, which such a fit can take; held-out data choose (0 alone)
     linear_maps()           its linear maps, one for each mode, if it has any (None)
     library()               the functions of the state whose sum it is, if it has equations (None)
     observe(x)              what it takes from the encoder's states before a training step (nothing)
@@ -86,6 +87,7 @@ class Dynamics(nn.Module, ABC):
     reads_modes: bool = False
     identifies: bool = False
     stable: bool = False
+    penalties: tuple[float, ...] = (0.0,)
     options: ClassVar[tuple[str, ...]] = ()
     needs_system: ClassVar[bool] = False
     control: nn.Parameter | None  # B, where there is one
@@ -131,7 +133,8 @@ class Dynamics(nn.Module, ABC):
     def refit(self, x: Tensor, x_next: Tensor, u: Tensor | None = None, **how: Any) -> None:
         """Fit to latents that are there already.
 
-        how: a `generator`; `restarts`, and `rounds` of each, for what alternates.
+        how: a `generator`; `restarts`, and `rounds` of each, for what alternates; a `penalty`, one
+        of `penalties`.
         """
         self.observe(x)
         descend(self, x, x_next, u, how.get("generator"))

@@ -6,13 +6,23 @@ import torch
 from torch import Tensor, nn
 
 
-def linear_fit(x: Tensor, x_next: Tensor, u: Tensor | None, bias: bool) -> dict[str, Tensor]:
-    """x_next ≈ A x (+ b) (+ B u), in float64: "matrix", "bias" and "control"."""
+def linear_fit(
+    x: Tensor, x_next: Tensor, u: Tensor | None, bias: bool, penalty: Tensor | None = None
+) -> dict[str, Tensor]:
+    """x_next ≈ A x (+ b) (+ B u), in float64: "matrix", "bias" and "control".
+
+    penalty: (columns of x,), on the squares of their coefficients, per row; None: of no column.
+    """
     parts = [x] + ([u] if u is not None else []) + ([x.new_ones(len(x), 1)] if bias else [])
     regressors = torch.cat(parts, dim=1).double()
+    target, d = x_next.double(), x.shape[1]
+    if penalty is not None:
+        rows = regressors.new_zeros(d, regressors.shape[1])
+        rows[:, :d] = torch.diag((len(x) * penalty.double()).sqrt())
+        regressors = torch.cat([regressors, rows])
+        target = torch.cat([target, target.new_zeros(d, target.shape[1])])
     # The normal equations lose half the digits; the orthogonal driver does not.
-    solution = torch.linalg.lstsq(regressors, x_next.double(), driver="gelsd").solution.T
-    d = x.shape[1]
+    solution = torch.linalg.lstsq(regressors, target, driver="gelsd").solution.T
     fit = {"matrix": solution[:, :d]}
     if u is not None:
         fit["control"] = solution[:, d : d + u.shape[1]]

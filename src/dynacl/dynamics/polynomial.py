@@ -23,13 +23,17 @@ QUADRATIC = 2  # the highest degree that is stable over several steps in trainin
 class Polynomial(Dynamics):
     """f(x) = x + R W m(z) (+ B u), m all monomials of z up to `degree`. W starts at zero.
 
-    Beyond `reach` standard deviations, where no data are, the correction is that of the border: a
-    power must not throw a roll-out to infinity.
+    Beyond `reach` standard deviations, where hardly any data are, what bends is that of the border:
+    a power must not throw a roll-out to infinity. The linear part goes on: a recording may have
+    rare, far states.
     """
 
     identifies = True
     options = ("degree",)
+    # A fit one step ahead likes any power that helps a little; over many steps these run off.
+    penalties = (0.0, 0.001, 0.01, 0.1, 1.0)
     powers: Tensor
+    linear: Tensor
 
     def __init__(
         self,
@@ -45,14 +49,15 @@ class Polynomial(Dynamics):
         # Each monomial is a product of `degree` columns of [z, 1]; column d is the 1.
         columns = list(combinations_with_replacement(range(d + 1), degree))
         self.register_buffer("powers", torch.tensor(columns), persistent=False)
+        alone = [columns.index((i, *[d] * (degree - 1))) for i in range(d)]
+        self.register_buffer("linear", torch.tensor(alone), persistent=False)
         self.whitened = Whitened(d)
         self.weight = nn.Parameter(torch.zeros(d, len(columns)))
         self.control = control_matrix(d, n_controls)
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         z, root = self.whitened(x)
-        z = z.clamp(-self.reach, self.reach)
-        return driven(x + self.monomials(z) @ self.weight.T @ root.T, self.control, u)
+        return driven(x + self.features(z) @ self.weight.T @ root.T, self.control, u)
 
     def wishes(self) -> Sequence[Wish]:
         several = (
@@ -75,6 +80,11 @@ class Polynomial(Dynamics):
             out = out * with_one[..., column]
         return out
 
+    def features(self, z: Tensor) -> Tensor:
+        """The monomials as a step takes them: bounded, but for the linear ones."""
+        bounded = self.monomials(z.clamp(-self.reach, self.reach))
+        return bounded.index_copy(-1, self.linear, z)
+
     def observe(self, x: Tensor) -> None:
         self.whitened.update(x)
 
@@ -83,7 +93,10 @@ class Polynomial(Dynamics):
         self.whitened.restart(x)
         z, root = self.whitened(x)
         target = torch.linalg.solve_triangular(root, (x_next - x).T, upper=False).T
-        fit = linear_fit(self.monomials(z), target, None if self.control is None else u, False)
+        features = self.features(z)
+        penalty = how.get("penalty", 0.0) * features.var(0, correction=0)
+        penalty[self.linear] = 0
+        fit = linear_fit(features, target, None if self.control is None else u, False, penalty)
         self.weight.copy_(fit["matrix"])
         if self.control is not None:
             self.control.copy_(root.double() @ fit["control"])
