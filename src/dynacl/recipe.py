@@ -35,7 +35,10 @@ def settings(
     if adapts:
         layers.append({wish.setting: (wish.value, wish.why) for wish in parts})
         before = asdict(found) | _values(layers[0]) | dict(chosen)
-        layers.append(said_by_data(before, series, n_components, context, chosen))
+        said = said_by_data(before, series, n_components, context, chosen)
+        layers.append(said)
+        # None, where the data have a say, leaves it to them.
+        chosen = {n: value for n, value in chosen.items() if value is not None or n not in said}
     layers.append({name: (value, "The user asked for it.") for name, value in chosen.items()})
     merged: dict[str, tuple[Any, str]] = {}
     for layer in layers:
