@@ -186,7 +186,7 @@ SYSTEMS: list[tuple[str, dict[str, Any], str]] = [
     ("lorenz", {"dt": 0}, "dt: got 0; wanted a positive number"),
     ("lorenz", {"dt": 5.0}, "lorenz: the system ran off to infinity; wanted"),
     ("lorenz", {"start": (1, 2)}, "start: got shape (2,); wanted three numbers"),
-    ("rossler", {}, "system: got 'rossler'; wanted one of identity, lds"),
+    ("duffing", {}, "system: got 'duffing'; wanted one of identity, lds"),
 ]
 SMALL = {"trials": 2, "steps": 50}
 DRAWS: dict[str, Case] = {
@@ -306,7 +306,7 @@ CLI: dict[str, str] = {
     "forecast run x.npy": "the following arguments are required: --steps",
     "forecast run x.npy --steps 3 --out x.npy": "--out: x.npy is there already",
     "forecast driven two.npz --key a --control-key b --steps 3": "u: missing; this model forecasts",
-    f"simulate rossler {OUT}": "invalid choice: 'rossler'",
+    f"simulate duffing {OUT}": "invalid choice: 'duffing'",
     f"simulate {OUT}": "simulate: wanted either a system or --again FILE",
     f"simulate lds --again lds.npz {OUT}": "simulate: wanted either a system or --again FILE",
     f"simulate --again two.npz {OUT}": "two.npz: holds several arrays",

@@ -39,6 +39,7 @@ LAYERS = [
     {"judging", "signs"},
     {"training"},
     {"assembly", "facts"},
+    {"keeping"},
     {"estimator"},
     {"evaluation", "flows", "plots", "ranking"},
     {"baselines"},

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from dynacl import assembly, inference, parameters, persistence, prediction, scoring
-from dynacl.data import Array, InputError, TimeSeries, Units, in_order
+from dynacl import assembly, inference, parameters, prediction, scoring
+from dynacl.data import Array, InputError, TimeSeries, in_order
 from dynacl.facts import Facts
 from dynacl.judging import judge_for
+from dynacl.keeping import Kept
 from dynacl.parameters import DECODERS
-from dynacl.prediction import HeldOut
-from dynacl.settings import Settings, tuples
-from dynacl.settling import Settled, settle
+from dynacl.settling import settle
 from dynacl.shapes import like, warn_of_y
 from dynacl.signs import signs
 from dynacl.training import Callback, train
@@ -32,7 +30,7 @@ from dynacl.training import Callback, train
 LOOKED_BACK = 10_000  # rows of the training data that are scored when it is over
 
 
-class DCL(Facts, TransformerMixin, BaseEstimator):
+class DCL(Kept, Facts, TransformerMixin, BaseEstimator):
     __doc__ = f"""Dynamics contrastive learning: an encoder and the dynamics of what it recovers.
 
     Parameters
@@ -294,88 +292,6 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
                           "longer horizon", stacklevel=2)  # fmt: skip
         return found.bits
 
-    # -- keeping -------------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write model.safetensors and config.json into this folder."""
-        check_is_fitted(self, "encoder_")
-        given = self.get_params(deep=False)
-        about = {
-            "parameters": persistence.plain_parameters(given),
-            "custom": [k for k, v in given.items() if isinstance(v, nn.Module)],
-            "settings": asdict(self.settings_),
-            "reasons": self.reasons_,
-            "n_features": self.n_features_in_,
-            "n_controls": self.n_controls_in_,
-            "units": _listed(self.run_.units),
-            "control_units": _listed(self.run_.control_units),
-            "data": self.data_,
-            "system": self.system_,
-            "n_iter": self.n_iter_,
-            "history": self.history_,
-            "verdict": self.verdict_,
-            "horizons": self.run_.horizons,
-            "scores": self.scores_,
-            "held_out": None if self.held_out_ is None else self.held_out_.plain(),
-            "correlations": None
-            if self.canonical_correlations_ is None
-            else self.canonical_correlations_.tolist(),
-        }
-        persistence.save_model(self.run_, about | self.settled_.as_dict(), path)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        device: str = "auto",
-        encoder: nn.Module | None = None,
-        dynamics: nn.Module | None = None,
-        similarity: nn.Module | None = None,
-    ) -> DCL:
-        """Read a saved model; no code from the file runs.
-
-        A model with custom parts takes them again here: files hold weights, not code.
-        """
-        config, weights = persistence.read_model(path)
-        try:
-            model = cls(**tuples(config["parameters"]))
-            settings = Settings.read(config["settings"])
-        except TypeError as error:
-            raise InputError(f"{path}: its config.json is of another dynacl: {error}") from error
-        given = {"encoder": encoder, "dynamics": dynamics, "similarity": similarity}
-        for name in config.get("custom", ()):
-            if given.get(name) is None:
-                raise InputError(f"{name}: this model was fitted with a custom one; load it with "
-                                 f"DCL.load(path, {name}=module)")  # fmt: skip
-        model.set_params(device=device, **{k: v for k, v in given.items() if v is not None})
-        model.system_ = config["system"]
-        model.n_features_in_, model.n_controls_in_ = config["n_features"], config["n_controls"]
-        model.data_ = config.get("data")
-        model.run_ = assembly.rebuild(
-            assembly.Request.of(model.get_params(deep=False)),
-            settings,
-            model.n_features_in_,
-            model.n_controls_in_,
-            model.system_,
-            weights,
-        )
-        model.run_.step, model.run_.history = config["n_iter"], config["history"]
-        model.run_.reasons, model.run_.verdict = config["reasons"], config["verdict"]
-        for name in ("units", "control_units"):
-            kept = config.get(name)
-            setattr(model.run_, name, kept and Units(*map(np.array, kept)))
-        shown = config["correlations"]
-        model.run_.correlations = None if shown is None else np.array(shown)
-        persistence.load_parts(model.run_, weights)
-        persistence.load_beside(model.run_, weights, model.n_controls_in_)
-        model.run_.horizons = tuple(config.get("horizons", (1,)))
-        model.scores_ = config.get("scores", {})
-        judged = config.get("held_out")
-        model.held_out_ = None if judged is None else HeldOut.read(judged)
-        model.settled_ = Settled.read(config)
-        return model._remember()
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]  # what goes out, whatever came in
@@ -449,24 +365,8 @@ class DCL(Facts, TransformerMixin, BaseEstimator):
         cut, x, now = self._latents(series)
         return scoring.score(self.run_, cut, now, x, horizon)
 
-    def _remember(self) -> DCL:
-        run = self.run_
-        run.rest()
-        self.encoder_ = run.encoder.given
-        self.dynamics_ = run.dynamics.given
-        self.similarity_ = run.geometry.given
-        self.settings_, self.reasons_ = run.settings, run.reasons
-        self.history_, self.n_iter_ = run.history, run.step
-        self.verdict_, self.readout_ = run.verdict, run.readout
-        self.canonical_correlations_ = run.correlations
-        return self
-
     def _latents(self, series: TimeSeries) -> tuple[TimeSeries, Array, Array]:
         """The series cut to steps with a full window, their latents, and where f starts there."""
         cut = series.trimmed(self.run_.settings.past)  # first: it refuses short trials
         x = inference.latents(self.run_, series)
         return cut, x, inference.references(self.run_, series, x)
-
-
-def _listed(units: Units | None) -> list[list[float]] | None:
-    return units and [part.tolist() for part in units]

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data import Array, InputError, TimeSeries, Units
 from dynacl.subspace import canonical_variates, inputs_between, least_squares
 from dynacl.values import Lags, Whole
 
@@ -42,6 +42,7 @@ class ARX:
     def fit(self, X: Any, u: Any = None) -> ARX:
         """Least squares over all steps of X, as `DCL.fit` takes it, that have their full past."""
         series = TimeSeries.of(X, u)
+        self.units, self.control_units = series.units, series.control_units
         self.n_controls = series.n_controls
         t = series.steps(1, self.past)
         n = len(t)
@@ -60,7 +61,11 @@ class ARX:
 
         From frames up to the start only, under the inputs of X, which are taken as known.
         """
-        series = TimeSeries.of(X, u)
+        series = TimeSeries.of(X, u).within(self.units, self.control_units)
+        return _given(self.units, self.rolled_out(series, starts, steps))
+
+    def rolled_out(self, series: TimeSeries, starts: Array, steps: int) -> Array:
+        """As `ahead`, of a series in the units that the model was fitted in, and in these."""
         starts = _starts(series, starts, steps, self.past, self.n_controls)
         back = np.arange(self.past, -1, -1)
         known = self.frames.inside(series.observations[starts[:, None] - back])
@@ -129,6 +134,7 @@ class LinearStateSpace:
     def fit(self, X: Any, u: Any = None) -> LinearStateSpace:
         """State, dynamics and readout from X, as `DCL.fit` takes it."""
         series = TimeSeries.of(X, u)
+        self.units, self.control_units = series.units, series.control_units
         self.n_controls = series.n_controls
         reach = max(self.lags)
         windows = -(-self.n_components // (len(self.lags) * series.n_features))
@@ -158,7 +164,7 @@ class LinearStateSpace:
 
     def transform(self, X: Any, u: Any = None) -> Array:
         """States of all rows that have their full past, (n, d)."""
-        series = TimeSeries.of(X, u)
+        series = TimeSeries.of(X, u).within(self.units, self.control_units)
         _same_inputs(series, self.n_controls)
         return self._state(series, series.with_past(self.past))
 
@@ -167,14 +173,14 @@ class LinearStateSpace:
 
         From frames and inputs up to the start, under the inputs of X from there on.
         """
-        series = TimeSeries.of(X, u)
+        series = TimeSeries.of(X, u).within(self.units, self.control_units)
         starts = _starts(series, starts, steps, self.past, self.n_controls)
         x, path = self._state(series, starts), []
         with np.errstate(over="ignore", invalid="ignore"):
             for j in range(steps):
                 x = self._features(series, x, starts + j) @ self.step
                 path.append(_with_one(x) @ self.readout)
-            return self.frames.outside(np.stack(path, axis=1))
+            return _given(self.units, self.frames.outside(np.stack(path, axis=1)))
 
     def _window(self, series: TimeSeries, t: Array) -> Array:
         """Past observations and inputs of these rows, side by side."""
@@ -219,6 +225,11 @@ class _Frames:
     def outside(self, z: Array) -> Array:
         y: Array = self.mean + z @ self.back
         return y
+
+
+def _given(units: Units | None, y: Array) -> Array:
+    """Frames in the units that they were given in."""
+    return y if units is None else units.restore(y)
 
 
 def _with_one(x: Array) -> Array:

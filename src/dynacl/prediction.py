@@ -201,7 +201,7 @@ def _by_others(
     if run.arx is not None:
         arx, after = run.arx, np.array(horizons) * run.settings.time_offset
         name = "ARX" if arx.n_controls else "VAR"
-        found[name] = lambda p: arx.ahead(series, starts[p], int(after.max()))[:, after - 1]
+        found[name] = lambda p: arx.rolled_out(series, starts[p], int(after.max()))[:, after - 1]
     return found
 
 

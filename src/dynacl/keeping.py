@@ -1,0 +1,132 @@
+"""A fitted model in a folder: what it was asked for, what it learned, what was found out about it.
+
+Weights are safetensors and the rest is JSON (`persistence`); no code is kept, and none is run.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from dynacl import assembly, persistence
+from dynacl.data import InputError, Units
+from dynacl.prediction import HeldOut
+from dynacl.run import Run
+from dynacl.settings import Settings, tuples
+from dynacl.settling import Settled
+
+
+class Kept(BaseEstimator):
+    """What `DCL` inherits: save and load, and what is learned by the names that users know."""
+
+    run_: Run
+    settled_: Settled
+    held_out_: HeldOut | None
+    scores_: dict[str, float]
+    system_: dict[str, Any] | None
+    data_: int | None
+    n_features_in_: int
+    n_controls_in_: int
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write model.safetensors and config.json into this folder."""
+        check_is_fitted(self, "encoder_")
+        run, given = self.run_, self.get_params(deep=False)
+        about = {
+            "parameters": persistence.plain_parameters(given),
+            "custom": [k for k, v in given.items() if isinstance(v, nn.Module)],
+            "settings": asdict(run.settings),
+            "reasons": run.reasons,
+            "n_features": self.n_features_in_,
+            "n_controls": self.n_controls_in_,
+            "units": _listed(run.units),
+            "control_units": _listed(run.control_units),
+            "data": self.data_,
+            "system": self.system_,
+            "n_iter": run.step,
+            "history": run.history,
+            "verdict": run.verdict,
+            "horizons": run.horizons,
+            "scores": self.scores_,
+            "held_out": None if self.held_out_ is None else self.held_out_.plain(),
+            "correlations": None if run.correlations is None else run.correlations.tolist(),
+        }
+        persistence.save_model(run, about | self.settled_.as_dict(), path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        device: str = "auto",
+        encoder: nn.Module | None = None,
+        dynamics: nn.Module | None = None,
+        similarity: nn.Module | None = None,
+    ) -> Self:
+        """Read a saved model; no code from the file runs.
+
+        A model with custom parts takes them again here: files hold weights, not code.
+        """
+        config, weights = persistence.read_model(path)
+        try:
+            model = cls(**tuples(config["parameters"]))
+            settings = Settings.read(config["settings"])
+        except TypeError as error:
+            raise InputError(f"{path}: its config.json is of another dynacl: {error}") from error
+        given = {"encoder": encoder, "dynamics": dynamics, "similarity": similarity}
+        for name in config.get("custom", ()):
+            if given.get(name) is None:
+                raise InputError(f"{name}: this model was fitted with a custom one; load it with "
+                                 f"DCL.load(path, {name}=module)")  # fmt: skip
+        model.set_params(device=device, **{k: v for k, v in given.items() if v is not None})
+        model.system_ = config["system"]
+        model.n_features_in_, model.n_controls_in_ = config["n_features"], config["n_controls"]
+        model.data_ = config.get("data")
+        run = model.run_ = assembly.rebuild(
+            assembly.Request.of(model.get_params(deep=False)),
+            settings,
+            model.n_features_in_,
+            model.n_controls_in_,
+            model.system_,
+            weights,
+        )
+        run.step, run.history = config["n_iter"], config["history"]
+        run.reasons, run.verdict = config["reasons"], config["verdict"]
+        for name in ("units", "control_units"):
+            kept = config.get(name)
+            setattr(run, name, kept and Units(*map(np.array, kept)))
+        run.correlations = _array(config["correlations"])
+        persistence.load_parts(run, weights)
+        persistence.load_beside(run, weights, model.n_controls_in_)
+        run.horizons = tuple(config.get("horizons", (1,)))
+        model.scores_ = config.get("scores", {})
+        judged = config.get("held_out")
+        model.held_out_ = None if judged is None else HeldOut.read(judged)
+        model.settled_ = Settled.read(config)
+        return model._remember()
+
+    def _remember(self) -> Self:
+        run = self.run_
+        run.rest()
+        self.encoder_ = run.encoder.given
+        self.dynamics_ = run.dynamics.given
+        self.similarity_ = run.geometry.given
+        self.settings_, self.reasons_ = run.settings, run.reasons
+        self.history_, self.n_iter_ = run.history, run.step
+        self.verdict_, self.readout_ = run.verdict, run.readout
+        self.canonical_correlations_ = run.correlations
+        return self
+
+
+def _listed(units: Units | None) -> list[list[float]] | None:
+    return units and [part.tolist() for part in units]
+
+
+def _array(numbers: Any) -> Any:
+    return None if numbers is None else np.array(numbers)
