@@ -9,6 +9,7 @@ from torch import nn
 
 from dynacl import DCL, InputError, TimeSeries, assembly, metrics
 from dynacl.dynamics.least_squares import linear_fit
+from dynacl.judging import judge_for
 from dynacl.objective.infonce import info_nce
 from dynacl.persistence import load_checkpoint, save_checkpoint
 from dynacl.sampling import encoded_pairs, rows
@@ -105,11 +106,11 @@ def test_every_candidate_of_a_step_has_the_inputs_of_that_step():
     m = data.draw(s.n_negatives, run.generator)
     after = t + run.horizon
     with torch.no_grad():
-        x = run.encoder(data.window(t))
+        x = run.encoder.of_frames(data.window(t))
         for step in range(run.horizon):
             x = run.dynamics(x, None, data.u[t + step])
-        following = run.encoder(data.window(after))
-        h = run.encoder.inner(data.y[m[:, None] - data.lags].flatten(1))
+        following = run.encoder.of_frames(data.window(after))
+        h = run.encoder.inner.of_frames(data.y[m[:, None] - data.lags].flatten(1))
         total = []
         for i in range(len(t)):
             negatives = h + run.encoder.added(data.inputs(after[i : i + 1]))
@@ -230,10 +231,10 @@ def test_the_judge_looks_far_where_inputs_are_known_and_the_floor_takes_all_data
     model = tiny(2, time_lags=LAGS)
     for data, least, most in ((series, 20, 20), (whole, 2, 10)):
         run = assembly.begin(assembly.Request.of(model.get_params(deep=False)), data, 0)
-        _, judge = assembly.judged(run, data)
+        judge = judge_for(run, *assembly.held_out(run, data), data)
         assert least <= max(judge.horizons) <= most
     run = assembly.begin(assembly.Request.of(model.get_params(deep=False)), series, 0)
-    _, judge = assembly.judged(run, series)
+    judge = judge_for(run, *assembly.held_out(run, series), series)
     judge.begin(run)
     run.restore(run.floor.weights)
     run.rest()

@@ -32,7 +32,7 @@ def sampled(n_negatives, steps=40):
     trials = np.split(np.arange(23, dtype=np.float32)[:, None], np.cumsum(lengths)[:-1])
     model = DCL(1, "linear", encoder=Recorder(), batch_size=16, n_negatives=n_negatives,
                 max_iter=steps, random_state=0).fit(trials)  # fmt: skip
-    return model.encoder_.seen, np.cumsum([0, *lengths])
+    return model.encoder_.seen[:steps], np.cumsum([0, *lengths])
 
 
 def test_references_are_uniform_over_valid_steps_and_never_cross_a_trial():
@@ -150,3 +150,29 @@ def test_pairs_of_latents_are_a_time_offset_apart_and_each_side_has_its_encoder(
     assert now[:, 0].tolist() == [0, -1, -2, -3, -4]
     assert following[:, 0].tolist() == [2, 3, 4, 5, 6]
     assert drive[:, 0].tolist() == [0, -1, -2, -3, -4]
+
+
+@pytest.mark.parametrize("asymmetric", [False, True])
+def test_frames_are_made_ready_once_for_all_windows_that_share_them(asymmetric):
+    y = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
+    model = DCL(2, time_lags=(0, 1, 3), asymmetric=asymmetric, max_iter=1, random_state=0).fit(y)
+    data = rows(TimeSeries.of(y), model.run_)
+    t = torch.arange(3, 60)
+    with torch.inference_mode():
+        x, other = model.run_.encoder.pair(data.window, t, t)
+        windows = torch.from_numpy(TimeSeries.of(y).windows(t.numpy(), (0, 1, 3)))
+        torch.testing.assert_close(other, model.run_.encoder(windows))
+        torch.testing.assert_close(x, model.run_.encoder.references(windows))
+
+
+def test_frames_of_a_long_series_are_made_ready_as_windows_are_cut(monkeypatch):
+    y = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
+    model = DCL(2, time_lags=(0, 1), max_iter=1, random_state=0).fit(y)
+    t, found = torch.arange(1, 60), []
+    for most in (10**6, 10):
+        monkeypatch.setattr("dynacl.sampling.MOST", most)
+        data = rows(TimeSeries.of(y), model.run_)
+        found.append(data.window(t))
+        shares = data.y.data_ptr() == TimeSeries.of(y).observations.ctypes.data
+        assert shares == (most == 10)
+    torch.testing.assert_close(*found)

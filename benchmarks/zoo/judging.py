@@ -105,7 +105,7 @@ def supervise(run: Run, series: TimeSeries) -> None:
         while run.step < run.settings.max_iter:
             run.set_rates()
             t = data.draw(run.settings.batch_size, run.generator)
-            missed = (run.encoder(data.window(t)) - truth[t]).square().mean()
+            missed = (run.encoder.of_frames(data.window(t)) - truth[t]).square().mean()
             encoder_only.zero_grad()
             missed.backward()
             encoder_only.step()

@@ -54,6 +54,18 @@ class Encoder(nn.Module, ABC):
         """Latents less what these past inputs add to them: nothing, unless it sees inputs."""
         return x
 
+    def frames(self, y: Tensor) -> Tensor:
+        """What it does to single observations (..., D), before windows are cut of them: nothing.
+
+        Neighbouring windows share frames, so what is done here is done once for all of them.
+        """
+        return y
+
+    def of_frames(self, windows: Tensor) -> Tensor:
+        """Latents of windows of `frames`."""
+        x: Tensor = self(windows)
+        return x
+
     def references(self, y: Tensor) -> Tensor:
         """Latents from which the dynamics starts."""
         x: Tensor = self(y)
@@ -62,8 +74,11 @@ class Encoder(nn.Module, ABC):
     def pair(
         self, window: Callable[[Tensor], Tensor], now: Tensor, others: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Latents of steps `now` as references and of `others`; each window is encoded once."""
-        x: Tensor = self(window(torch.cat([now, others])))
+        """Latents of steps `now` as references and of `others`; each window is encoded once.
+
+        window: of steps, windows of `frames`.
+        """
+        x = self.of_frames(window(torch.cat([now, others])))
         left, right = x.tensor_split([len(now)])
         return left, right
 
@@ -128,7 +143,17 @@ class MLP(Encoder):
         return {name: weight.detach().clone() for name, weight in state.items()}
 
     def forward(self, y: Tensor) -> Tensor:
-        z = y if self.whitening is None else self.whitening(y)
+        return self._of_whitened(y if self.whitening is None else self.whitening(y))
+
+    def frames(self, y: Tensor) -> Tensor:
+        return y if self.whitening is None else self.whitening.frames(y)
+
+    def of_frames(self, windows: Tensor) -> Tensor:
+        return self._of_whitened(
+            windows if self.whitening is None else self.whitening.of_frames(windows)
+        )
+
+    def _of_whitened(self, z: Tensor) -> Tensor:
         x: Tensor = self.layers(z)
         return x if self.linear is None else x + self.linear(z)
 
@@ -175,9 +200,21 @@ class Driven(Encoder):
         return self.inner.linear_part() | {"control": self.control.detach().clone()}
 
     def forward(self, window: Tensor) -> Tensor:
-        y, inputs = window.tensor_split([window.shape[-1] - self.n_inputs], dim=-1)
+        y, inputs = self._split(window)
         x: Tensor = self.inner(y)
         return x + self.added(inputs)
+
+    def frames(self, y: Tensor) -> Tensor:
+        return self.inner.frames(y)
+
+    def of_frames(self, windows: Tensor) -> Tensor:
+        frames, inputs = self._split(windows)
+        return self.inner.of_frames(frames) + self.added(inputs)
+
+    def _split(self, window: Tensor) -> tuple[Tensor, Tensor]:
+        """What a window has of observations, and the inputs behind it."""
+        y, inputs = window.tensor_split([window.shape[-1] - self.n_inputs], dim=-1)
+        return y, inputs
 
     def added(self, inputs: Tensor) -> Tensor:
         """What past inputs add to the latents."""
@@ -192,13 +229,19 @@ class Driven(Encoder):
 class Projected(Encoder):
     """An encoder whose latents are projected to where they live, such as the unit sphere."""
 
-    def __init__(self, inner: nn.Module, geometry: Geometry) -> None:
+    def __init__(self, inner: Encoder, geometry: Geometry) -> None:
         super().__init__()
         self.inner = inner
         self.project = geometry.project
 
     def forward(self, y: Tensor) -> Tensor:
         return self.project(self.inner(y))
+
+    def frames(self, y: Tensor) -> Tensor:
+        return self.inner.frames(y)
+
+    def of_frames(self, windows: Tensor) -> Tensor:
+        return self.project(self.inner.of_frames(windows))
 
 
 @final
@@ -233,8 +276,9 @@ class Asymmetric(Encoder):
     symmetric = False
 
     def __init__(self, reference: nn.Module, target: nn.Module) -> None:
+        """Both do the same to single frames."""
         super().__init__()
-        self.reference, self.target = reference, target
+        self.reference, self.target = as_encoder(reference), as_encoder(target)
 
     @classmethod
     def wishes(cls) -> Sequence[Wish]:
@@ -260,7 +304,10 @@ class Asymmetric(Encoder):
     def pair(
         self, window: Callable[[Tensor], Tensor], now: Tensor, others: Tensor
     ) -> tuple[Tensor, Tensor]:
-        return self.references(window(now)), self(window(others))
+        return self.reference.of_frames(window(now)), self.target.of_frames(window(others))
+
+    def frames(self, y: Tensor) -> Tensor:
+        return self.target.frames(y)
 
     def candidates(self, now: Tensor, following: Tensor) -> tuple[Tensor, ...]:
         """References live in another space, so only the positives serve."""

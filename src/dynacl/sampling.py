@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -11,11 +13,15 @@ from torch import Tensor
 from dynacl.data import TimeSeries
 from dynacl.run import Run
 
+PART = 4096  # rows in work at a time
+MOST = 1 << 27  # numbers of a series whose frames are made ready at once: half a gigabyte
+
 
 class Rows(NamedTuple):
-    """What training sees of a series, as tensors that share the arrays' memory."""
+    """What training sees of a series, as tensors that share the arrays' memory where they can."""
 
-    y: Tensor  # (T_total, D)
+    y: Tensor  # (T_total, D), or frames that are made ready for the encoder
+    ready: Callable[[Tensor], Tensor]  # makes them so: from rows of y, where the encoder lives
     u: Tensor | None
     steps: Tensor  # references: their past and their positive are in the same trial
     seen: Tensor | None  # steps with a full window, from which negatives come; None: all
@@ -24,9 +30,9 @@ class Rows(NamedTuple):
     control_lags: Tensor  # of the inputs that a window has beside observations
 
     def window(self, t: Tensor) -> Tensor:
-        """The observation of each step with its lags, (n, lags · D), and past inputs behind."""
-        y = self.y[t] if self.now_only else self.y[t[:, None] - self.lags].flatten(1)
-        return y if (u := self.inputs(t)) is None else torch.cat([y, u], dim=1)
+        """The frame of each step with its lags, side by side, and past inputs behind them."""
+        y = self.ready(self.y[t] if self.now_only else self.y[t[:, None] - self.lags]).flatten(1)
+        return y if (u := self.inputs(t)) is None else torch.cat([y, u.to(y.device)], dim=1)
 
     def inputs(self, t: Tensor) -> Tensor | None:
         """The past inputs in the window of each step, (n, control lags · d_u); None: there are
@@ -53,13 +59,23 @@ def rows(series: TimeSeries, run: Run) -> Rows:
     settings = run.settings
     lag = settings.past
     past = lag + run.dynamics.context * settings.time_offset
+    y, alone = _shared(series.observations), settings.time_lags == (0,)
+
+    def ready(rows: Tensor) -> Tensor:
+        return run.encoder.frames(rows.to(run.device))
+
+    whole = not alone and y.numel() <= MOST  # frames are in several windows: all at once, then
+    if whole:
+        with torch.no_grad():
+            y = torch.cat([ready(part).cpu() for part in torch.split(y, PART)])
     return Rows(
-        _shared(series.observations),
+        y,
+        partial(torch.Tensor.to, device=run.device) if whole else ready,
         None if series.control is None else _shared(series.control),
         torch.from_numpy(series.steps(settings.time_offset * settings.horizon, past)),
         torch.from_numpy(series.with_past(lag)) if lag else None,
         torch.tensor(settings.time_lags),
-        settings.time_lags == (0,),
+        alone,
         torch.tensor(settings.past_inputs, dtype=torch.long),
     )
 
@@ -75,10 +91,10 @@ def _shared(array: Any) -> Tensor:
 
 def encode(run: Run, data: Rows, t: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     """References (with their context, where the dynamics wants one) and others: each row once."""
-    C, n, device = run.dynamics.context, len(t), run.device
+    C, n = run.dynamics.context, len(t)
     if C:
         t = (t[:, None] - run.settings.time_offset * torch.arange(C, -1, -1)).flatten()
-    now, x = run.encoder.pair(lambda rows: data.window(rows).to(device), t, others)
+    now, x = run.encoder.pair(data.window, t, others)
     return now.view(n, C + 1, -1) if C else now, x
 
 

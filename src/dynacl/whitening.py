@@ -49,7 +49,15 @@ class Whitening(nn.Module):
 
     def forward(self, y: Tensor) -> Tensor:
         frames = y.reshape(*y.shape[:-1], self.n_frames, len(self.shift))
-        z = ((frames - self.shift) @ self.frame).flatten(-2)
+        return self.of_frames(self.frames(frames).flatten(-2))
+
+    def frames(self, y: Tensor) -> Tensor:
+        """Single observations (..., D), whitened."""
+        z: Tensor = (y - self.shift) @ self.frame
+        return z
+
+    def of_frames(self, z: Tensor) -> Tensor:
+        """Windows of whitened observations, side by side."""
         return z if self.window is None else z @ self.window
 
 
