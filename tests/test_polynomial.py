@@ -109,6 +109,10 @@ def test_beyond_its_reach_what_bends_is_that_of_the_border_and_the_linear_part_g
     assert two[0, model.linear].tolist() == [9.0, 0.5]
     near = torch.tensor([[1.0, -2.0]]).double()
     assert torch.equal(model.features(near), model.monomials(near))
+    trained = model(beyond) - model(border) - (beyond - border)
+    still = model.eval()(beyond) - model(border) - (beyond - border)
+    assert not trained.any()
+    torch.testing.assert_close(still, 5 * model.weight.T[model.linear[0]][None])
 
 
 def test_a_penalty_takes_from_what_bends_and_leaves_linear_dynamics_alone():
@@ -117,12 +121,12 @@ def test_a_penalty_takes_from_what_bends_and_leaves_linear_dynamics_alone():
     for penalty in Polynomial.penalties:
         model = Polynomial(2, 3).double()
         model.refit(x, following, penalty=penalty)
-        torch.testing.assert_close(model(x), following, atol=1e-6, rtol=0)
+        torch.testing.assert_close(model.eval()(x), following, atol=1e-6, rtol=0)
     bends = following + 0.1 * x.prod(1, keepdim=True)
     missed = []
     for penalty in Polynomial.penalties:
         model = Polynomial(2, 3).double()
         model.refit(x, bends, penalty=penalty)
-        missed.append((model(x) - bends).square().mean().item())
+        missed.append((model.eval()(x) - bends).square().mean().item())
     assert missed[0] < 1e-6
     assert missed == sorted(missed)

@@ -24,8 +24,9 @@ class Polynomial(Dynamics):
     """f(x) = x + R W m(z) (+ B u), m all monomials of z up to `degree`. W starts at zero.
 
     Beyond `reach` standard deviations, where hardly any data are, what bends is that of the border:
-    a power must not throw a roll-out to infinity. The linear part goes on: a recording may have
-    rare, far states.
+    a power must not throw a roll-out to infinity. The linear part goes on, as a recording may have
+    rare, far states; but not in training, where several steps of dynamics that are not known yet
+    run off (docs/log.md).
     """
 
     identifies = True
@@ -57,7 +58,9 @@ class Polynomial(Dynamics):
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         z, root = self.whitened(x)
-        return driven(x + self.features(z) @ self.weight.T @ root.T, self.control, u)
+        bounded = z.clamp(-self.reach, self.reach)
+        features = self.monomials(bounded) if self.training else self.features(z)
+        return driven(x + features @ self.weight.T @ root.T, self.control, u)
 
     def wishes(self) -> Sequence[Wish]:
         several = (
@@ -81,7 +84,7 @@ class Polynomial(Dynamics):
         return out
 
     def features(self, z: Tensor) -> Tensor:
-        """The monomials as a step takes them: bounded, but for the linear ones."""
+        """The monomials, bounded but for the linear ones."""
         bounded = self.monomials(z.clamp(-self.reach, self.reach))
         return bounded.index_copy(-1, self.linear, z)
 
