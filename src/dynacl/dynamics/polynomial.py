@@ -96,8 +96,10 @@ class Polynomial(Dynamics):
         self.whitened.restart(x)
         z, root = self.whitened(x)
         target = torch.linalg.solve_triangular(root, (x_next - x).T, upper=False).T
-        features = self.features(z)
-        penalty = how.get("penalty", 0.0) * features.var(0, correction=0)
+        # With a penalty the fit is of what a step does; without one, of the polynomial itself.
+        strength = how.get("penalty", 0.0)
+        features = self.features(z) if strength else self.monomials(z)
+        penalty = strength * features.var(0, correction=0)
         penalty[self.linear] = 0
         fit = linear_fit(features, target, None if self.control is None else u, False, penalty)
         self.weight.copy_(fit["matrix"])
