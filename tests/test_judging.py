@@ -16,7 +16,8 @@ from dynacl import (
     persistence,
     simulate,
 )
-from dynacl.judging import FEWEST_ROWS, split
+from dynacl.judging import FEWEST_ROWS, Judge, split
+from dynacl.run import Snapshot
 
 LAGS = (0, 10, 20)
 
@@ -41,7 +42,7 @@ def model(hidden):
 
 def test_whole_trials_are_held_out_where_there_are_several():
     series = numbered([100] * 20)
-    seen, held = split(series, 0.1, room=5)
+    seen, held = split(series, 0.1, room=5, least=5)
     assert (seen.n_trials, held.n_trials) == (18, 2)
     assert sorted([*seen.observations.ravel(), *held.observations.ravel()]) == list(range(2000))
     assert set(held.lengths) == {100}
@@ -49,7 +50,7 @@ def test_whole_trials_are_held_out_where_there_are_several():
 
 def test_the_end_of_long_trials_is_held_out_with_a_gap():
     series = numbered([1000, 2000])
-    seen, held = split(series, 0.1, room=7)
+    seen, held = split(series, 0.1, room=7, least=7)
     assert seen.lengths.tolist() == [893, 1793]
     assert held.lengths.tolist() == [100, 200]
     assert held.observations[0] - seen.observations[892] == 8  # seven rows are in neither
@@ -67,18 +68,50 @@ def test_the_end_of_long_trials_is_held_out_with_a_gap():
 )
 def test_nothing_is_held_out_where_it_could_not_judge(lengths, share, room):
     series = numbered(lengths)
-    seen, held = split(series, share, room)
+    seen, held = split(series, share, room, room)
     assert held is None
     assert seen is series
 
 
+def test_short_trials_judge_as_far_as_they_go():
+    seen, held = split(numbered([10] * 500), 0.1, room=12, least=5)
+    assert (seen.n_trials, held.n_trials) == (450, 50)
+    series = simulate.lds(rng=np.random.default_rng(0), trials=200, steps=12, d=2)
+    model = DCL(2, max_iter=40, batch_size=64, random_state=0, settings={"horizon": 8}).fit(series)
+    assert 1 < max(model.held_out_.horizons) < 12
+    assert "linear start" in model.held_out_.missed
+
+
+def test_training_that_gains_again_goes_on(hidden):
+    run = DCL(6, max_iter=1, batch_size=32, random_state=0).fit(hidden).run_
+
+    class Says(Judge):
+        def figure(self, run):
+            return figures.pop(0)
+
+    def stops(*looks):
+        figures[:] = looks
+        run.floor, run.best, run.judged = Snapshot(0.0, 0, {}), None, []
+        judge = Says(None, None, None, (1,))
+        found = []
+        for step, _ in enumerate(looks, 1):
+            run.step = 200 * step
+            found.append(judge.look(run))
+        return found[-1]
+
+    figures = []
+    assert stops(-3.0, -1.0, -1.0, -0.9)
+    assert not stops(-3.0, -1.0, -1.5, -2.0)
+    assert not stops(-3.0, -1.0, -1.0, -2.9)
+
+
 def test_of_large_data_few_rows_are_held_out():
     series = numbered([1000] * 1000)
-    assert len(split(series, 0.1, room=5)[1]) == 20_000
+    assert len(split(series, 0.1, room=5, least=5)[1]) == 20_000
 
 
 def test_training_does_not_see_what_is_held_out(hidden):
-    _, held = split(hidden, 0.1, room=30)
+    _, held = split(hidden, 0.1, room=30, least=30)
     other = hidden.observations.copy()
     is_held = (other[:, None] == held.observations[::300][None]).all(-1).any(1)
     for start in np.flatnonzero(is_held):  # the first row of each held-out trial
@@ -162,7 +195,7 @@ def test_without_a_linear_start_the_judge_looks_and_changes_nothing(hidden, argu
     assert looks == [figure for _, figure in model.run_.judged]
     assert "the model misses" in model.verdict_
     assert "linear start" not in model.held_out_.missed
-    seen, _ = split(hidden, 0.1, room=12)
+    seen, _ = split(hidden, 0.1, room=12, least=12)
     alone = DCL(6, **given | {"validation": False}).fit(seen)
     for mine, other in zip(model.encoder_.parameters(), alone.encoder_.parameters(), strict=True):
         assert torch.equal(mine, other)
@@ -199,4 +232,4 @@ def test_what_cannot_be_held_out_is_named(hidden, validation, match):
 def test_named_trials_that_are_too_short_to_judge_are_named():
     series = numbered([100, 100, 9])
     with pytest.raises(InputError, match="trials 2 have at most 9 samples; wanted more than 12"):
-        split(series, (2,), room=12)
+        split(series, (2,), room=12, least=12)

@@ -120,8 +120,8 @@ def held_out(run: Run, series: TimeSeries) -> tuple[TimeSeries, TimeSeries | Non
 
 
 def _held_out(s: Settings, f: Dynamics, series: TimeSeries) -> tuple[TimeSeries, TimeSeries | None]:
-    room = s.past + (f.context + 2 * s.horizon) * s.time_offset
-    return split(series, s.validation, room)
+    room, least = (s.past + (f.context + 2 * h) * s.time_offset for h in (s.horizon, 1))
+    return split(series, s.validation, room, least)
 
 
 def settings_of(

@@ -23,28 +23,29 @@ FEWEST_ROWS = 80  # that can judge
 LOOKS = 8  # at held-out data, over the part of the training that has the full horizon
 CLEARLY = 0.02  # of the mean logarithm of what is missed: less is noise
 BADLY = 0.3  # by which the last look must be worse than the best, for the best to be handed out
-PATIENCE = 3  # looks, all badly worse than the best, after which training stops …
+PATIENCE = 3  # looks, all badly worse than the best and not gaining, after which training stops …
 STEADY = 100  # … but not before so many steps
 
 
 def split(
-    series: TimeSeries, held: float | tuple[int, ...], room: int
+    series: TimeSeries, held: float | tuple[int, ...], room: int, least: int
 ) -> tuple[TimeSeries, TimeSeries | None]:
     """Training and held-out data: whole trials, evenly spread; or the last part of long ones.
 
-    held: a share of the data, or the indices of trials. room: rows that a window and its
+    held: a share of the data, or the indices of trials. room: rows that a window and all of its
     predictions span. It is left out between the two parts of a trial, and a part that has no more
-    is no judge. None: there is nothing to hold out.
+    is no judge. least: rows that a window and its first prediction span; a whole trial that has
+    more can judge as far as it goes. None: there is nothing to hold out.
     """
     if isinstance(held, tuple):
-        return _without(series, held, room)
+        return _without(series, held, least)
     share = min(held, MOST_ROWS / len(series))
     if share * len(series) < FEWEST_ROWS:
         return series, None
     if series.n_trials >= 5:
         n = max(1, round(share * series.n_trials))
         trials = np.unique(np.linspace(0, series.n_trials - 1, n + 2).round().astype(int)[1:-1])
-        if not (series.lengths[trials] > room).any():
+        if not (series.lengths[trials] > least).any():
             return series, None
         return _apart(series, trials)
     ends = (share * series.lengths).astype(int)
@@ -138,7 +139,8 @@ class Judge:
             run.best = Snapshot(figure, run.step, run.weights())
         recent = [figure for _, figure in run.judged[-PATIENCE:]]
         long = len(recent) == PATIENCE and run.step - run.best.step >= STEADY
-        return long and min(recent) > run.best.figure + BADLY
+        gains = recent[-1] < recent[0]
+        return long and not gains and min(recent) > run.best.figure + BADLY
 
     def conclude(self, run: Run) -> str:
         """Put the weights in place that predict held-out data best; a sentence on what they miss.
