@@ -11,12 +11,14 @@ from dynacl import (
     DCL,
     InputError,
     TimeSeries,
+    assembly,
     held_out_prediction,
     metrics,
     persistence,
     simulate,
 )
-from dynacl.judging import FEWEST_ROWS, Judge, split
+from dynacl.judging import FEWEST_ROWS, Judge, judge_for, split
+from dynacl.prediction import held_out
 from dynacl.run import Snapshot
 
 LAGS = (0, 10, 20)
@@ -233,3 +235,21 @@ def test_named_trials_that_are_too_short_to_judge_are_named():
     series = numbered([100, 100, 9])
     with pytest.raises(InputError, match="trials 2 have at most 9 samples; wanted more than 12"):
         split(series, (2,), room=12, least=12)
+
+
+def test_modes_that_noise_hides_are_judged_by_one_map_for_all():
+    """Two regimes that differ by less than the noise: a held mode is a guess."""
+    series = simulate.slds(rng=np.random.default_rng(0), d=2, modes=2, angle=2.0, noise=0.1,
+                           mixing="linear", observed=4, trials=20, steps=200)  # fmt: skip
+    model = DCL(2, "switching", 2, max_iter=20, batch_size=64, random_state=0).fit(series)
+    seen, held = assembly.held_out(model.run_, series)
+    judge = judge_for(model.run_, seen, held, series)
+    (plain,) = judge.without_modes(model.run_)
+    assert plain.dynamics.n_modes == 0
+    assert plain.encoder is model.run_.encoder
+    by_modes, by_one = (held_out(run, held, judge.horizons, readout=model.readout_, beside=False).figure()
+                        for run in (model.run_, plain))  # fmt: skip
+    assert by_one < by_modes
+    assert judge.figure(model.run_) == pytest.approx(by_one, abs=1e-3)
+    linear = DCL(2, max_iter=2, batch_size=64, random_state=0).fit(series)
+    assert judge.without_modes(linear.run_) == []

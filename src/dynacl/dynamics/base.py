@@ -17,6 +17,7 @@ It may say, by class attributes and methods (here with their defaults)
     refit(x, x_next, u)     how it is fitted to latents that are there already (gradient descent)
     bound(x, x_next, u)     how it is made so, where it is used at these states (an error)
     penalties               on what bends, which such a fit can take; held-out data choose (0 alone)
+    one_regime()            a model with one mode for all, by which hidden modes are judged (None)
     linear_maps()           its linear maps, one for each mode, if it has any (None)
     library()               the functions of the state whose sum it is, if it has equations (None)
     observe(x)              what it takes from the encoder's states before a training step (nothing)
@@ -142,6 +143,10 @@ class Dynamics(nn.Module, ABC):
     def bound(self, x: Tensor, x_next: Tensor, u: Tensor | None = None) -> float:
         """Change it as little as keeps its roll-outs bounded; its norm before, 1 if it was so."""
         raise TypeError(f"{self.given_name} has no maps that could be bounded")
+
+    def one_regime(self) -> Dynamics | None:
+        """A new model of one mode for all. Modes that noise hides predict worse than it does."""
+        return None
 
     def linear_maps(self) -> Tensor | None:
         """(K, d, d), one map for each mode; (1, d, d) without modes."""

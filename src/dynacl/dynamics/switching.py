@@ -7,6 +7,7 @@ from typing import final
 
 from dynacl.dynamics.bank import Bank
 from dynacl.dynamics.base import SEVERAL, SHARP
+from dynacl.dynamics.linear import Linear
 from dynacl.settings import Wish
 
 
@@ -16,6 +17,13 @@ class SwitchingLinear(Bank):
 
     identifies = True
     restarts, rounds = 4, 200
+
+    def one_regime(self) -> Linear:
+        d, n_controls = (
+            self.matrices.shape[-1],
+            0 if self.control is None else self.control.shape[1],
+        )
+        return Linear(d, self.bias is not None, n_controls)
 
     def wishes(self) -> Sequence[Wish]:
         return (
