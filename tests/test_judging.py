@@ -247,8 +247,10 @@ def test_modes_that_noise_hides_are_judged_by_one_map_for_all():
     (plain,) = judge.without_modes(model.run_)
     assert plain.dynamics.n_modes == 0
     assert plain.encoder is model.run_.encoder
-    by_modes, by_one = (held_out(run, held, judge.horizons, readout=model.readout_, beside=False).figure()
-                        for run in (model.run_, plain))  # fmt: skip
+    given = {"readout": model.readout_, "beside": False}
+    by_modes, by_one = (
+        held_out(run, held, judge.horizons, **given).figure() for run in (model.run_, plain)
+    )
     assert by_one < by_modes
     assert judge.figure(model.run_) == pytest.approx(by_one, abs=1e-3)
     linear = DCL(2, max_iter=2, batch_size=64, random_state=0).fit(series)
