@@ -193,7 +193,9 @@ def test_parts_combine_or_are_refused(data, parts):
     assert finite(model.predict(X))
     assert np.isfinite(model.score(X))
     assert (model.settings_.horizon == 1) == bool(ONE_STEP & set(parts))
-    whitened = any(isinstance(part, Whitening) for part in model.encoder_.modules())
+    whitened = any(
+        isinstance(part, Whitening) for part in model.run_.encoder.of_observations.modules()
+    )
     assert whitened == (not NOT_WHITENED & set(parts))
     if driven:
         leaves_out = bool({'"identity"', "custom dynamics"} & set(parts))

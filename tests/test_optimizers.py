@@ -42,7 +42,8 @@ def test_wide_layers_learn_slowly_and_have_one_basis(monkeypatch, turning):
     y = turning(3000) @ np.random.default_rng(1).standard_normal((2, 500))
     y += np.random.default_rng(2).standard_normal(y.shape)
     y = y.astype(np.float32)
-    model = DCL(2, max_iter=150, batch_size=256, standardize=False, random_state=0).fit(y)
+    settings = {"max_iter": 150, "batch_size": 256, "standardize": False, "validation": False}
+    model = DCL(2, **settings, random_state=0).fit(y)
     soap = model.run_.optimizers[0]
     assert isinstance(soap, SOAP)
     peaks = {p.shape: g["peak"] for g in soap.param_groups for p in g["params"]}

@@ -53,7 +53,7 @@ def test_numpy_scalars_are_parameters_like_any_other(two_modes, tmp_path):
 
 def test_what_cannot_be_saved_leaves_nothing_behind(two_modes, tmp_path):
     model = DCL(3, max_iter=2, random_state=0).fit(two_modes)
-    model.history_ = [object()]
+    model.run_.history = [object()]
     with pytest.raises(TypeError):
         model.save(tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -99,7 +99,7 @@ def test_shuffled_data_score_about_zero_where_windows_overlap(data):
 
 
 def test_what_fit_says_is_what_score_gives(data, model):
-    seen, held = split(data, 0.1, room=8)
+    seen, held = split(data, 0.1, room=8, least=8)
     assert model.scores_ == {"training": model.score(seen), "held_out": model.score(held)}
 
 

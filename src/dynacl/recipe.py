@@ -62,10 +62,13 @@ def said_by_data(
     """What lengths, control and correlation time of the data change in these settings."""
     said: dict[str, tuple[Any, str]] = {}
     seen = s["control_lags"]
-    if series.n_controls and seen is None:
-        seen = tuple(lag for lag in s["time_lags"] if lag)
-        said["control_lags"] = seen, "The state of a driven system shows in outputs and inputs."
-    offset, past = s["time_offset"], max(*s["time_lags"], *(seen or ()), 0)
+    if seen is None:
+        seen, why = (), "There is no control input."
+        if series.n_controls:
+            seen = tuple(lag for lag in s["time_lags"] if lag)
+            why = "The state of a driven system shows in outputs and inputs."
+        said["control_lags"] = seen, why
+    offset, past = s["time_offset"], max(*s["time_lags"], *seen, 0)
     horizon, mixed = s["horizon"], s["mixed"]
     if mixed and horizon > 1:
         horizon = correlation_time(series, offset, horizon)
