@@ -245,13 +245,13 @@ class PastLags(Kind):
         return (empty and not isinstance(value, str)) or (Lags().accepts(value) and min(value) > 0)
 
     def read(self, text: str) -> tuple[int, ...]:
-        return () if text == "off" else tuple(int(lag) for lag in text.split(","))
+        return () if text == "off" else Lags().read(text)
 
     def said(self, value: Any) -> str:
-        return ",".join(map(str, value)) or "off"
+        return Lags().said(value) or "off"
 
     def plain(self, value: Any) -> tuple[int, ...]:
-        return tuple(int(lag) for lag in value)
+        return Lags().plain(value)
 
 
 @final
