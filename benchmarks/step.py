@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dynacl import DCL, TimeSeries, assembly
 from dynacl.memory import kept_memory
+from dynacl.request import Request
 from dynacl.run import Run
 from dynacl.sampling import Rows
 from dynacl.sampling import rows as training_rows
@@ -59,7 +60,7 @@ def medians(functions: dict[str, tuple[Callable[[], Any], int]]) -> dict[str, fl
 def begun(model: DCL, series: TimeSeries) -> Run:
     """The run of `model.fit(series)` before its first step."""
     seed = int(check_random_state(model.random_state).randint(2**31))
-    return assembly.begin(assembly.Request.of(model.get_params(deep=False)), series, seed)
+    return assembly.begin(Request.of(model.get_params(deep=False)), series, seed)
 
 
 def prepared(protocol: str, rows: int = 1_000_000, **changed: Any) -> tuple[Run, Rows]:

@@ -8,6 +8,7 @@ from dynacl import DCL, InputError, assembly
 from dynacl.dynamics import (
     Linear,
 )
+from dynacl.request import Request
 from quick_models import Laplace, Shift, tiny
 
 
@@ -72,7 +73,7 @@ class Noisy(nn.Module):
 
 def test_trying_a_part_leaves_it_and_the_random_numbers_alone(rotating):
     part, drawn = Noisy(), torch.get_rng_state()
-    request = assembly.Request.of(tiny(3, part).get_params(deep=False))
+    request = Request.of(tiny(3, part).get_params(deep=False))
     run = assembly.begin(request, rotating, seed=0)
     assert Noisy.tried == 1
     assert run.dynamics.given.calls == part.calls == 0

@@ -21,6 +21,7 @@ from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import simulated
 from dynacl.experiments.plan import configuration, name, plan, size
 from dynacl.objective.geometry.naming import resolve
+from dynacl.request import Request
 from dynacl.run import Run
 from dynacl.settings import PROTOCOLS, tuples
 
@@ -128,7 +129,7 @@ def resolved(fit, trials=None, steps=None):
     if fit.config["control"] and data["system"] in ("control-step", "control-lds"):
         series = replace(series, control=series.observations)
     model = DCL(**tuples(fit.config["model"]), **fit.config["training"])
-    request, generator = assembly.Request.of(model.get_params(deep=False)), torch.Generator()
+    request, generator = Request.of(model.get_params(deep=False)), torch.Generator()
     system = true_system(json.dumps(data)) if model.dynamics == "truth" else None
     f = assembly.make_dynamics(request, series.n_controls, system, generator)
     geometry = resolve(model.similarity)

@@ -37,7 +37,7 @@ LAYERS = [
     {"inference", "persistence", "recipe"},
     {"prediction", "scoring", "settling"},
     {"judging", "signs"},
-    {"training"},
+    {"request", "training"},
     {"assembly", "facts"},
     {"keeping"},
     {"estimator"},

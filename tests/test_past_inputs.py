@@ -12,6 +12,7 @@ from dynacl.dynamics.least_squares import linear_fit
 from dynacl.judging import judge_for
 from dynacl.objective.infonce import info_nce
 from dynacl.persistence import load_checkpoint, save_checkpoint
+from dynacl.request import Request
 from dynacl.sampling import encoded_pairs, rows
 from dynacl.training import training_step
 from quick_models import small, tiny
@@ -230,10 +231,10 @@ def test_the_judge_looks_far_where_inputs_are_known_and_the_floor_takes_all_data
     whole = TimeSeries(series.observations, series.bounds)  # turns, so it loses its correlation
     model = tiny(2, time_lags=LAGS)
     for data, least, most in ((series, 20, 20), (whole, 2, 10)):
-        run = assembly.begin(assembly.Request.of(model.get_params(deep=False)), data, 0)
+        run = assembly.begin(Request.of(model.get_params(deep=False)), data, 0)
         judge = judge_for(run, *assembly.held_out(run, data), data)
         assert least <= max(judge.horizons) <= most
-    run = assembly.begin(assembly.Request.of(model.get_params(deep=False)), series, 0)
+    run = assembly.begin(Request.of(model.get_params(deep=False)), series, 0)
     judge = judge_for(run, *assembly.held_out(run, series), series)
     judge.begin(run)
     run.restore(run.floor.weights)

@@ -22,6 +22,7 @@ from dynacl.facts import Facts
 from dynacl.judging import judge_for
 from dynacl.keeping import Kept
 from dynacl.parameters import DECODERS
+from dynacl.request import Request
 from dynacl.settling import settle
 from dynacl.shapes import like, warn_of_y
 from dynacl.signs import signs
@@ -140,7 +141,7 @@ class DCL(Kept, Facts, TransformerMixin, BaseEstimator):
         """Learn encoder and dynamics from X: a (T, D) array, a list of them, or a TimeSeries."""
         warn_of_y(y, u)
         series = self._series(X, u, reset=True)
-        request = assembly.Request.of(self.get_params(deep=False))
+        request = Request.of(self.get_params(deep=False))
         try:
             seed = int(check_random_state(self.random_state).randint(2**31))
         except ValueError as error:
@@ -161,7 +162,7 @@ class DCL(Kept, Facts, TransformerMixin, BaseEstimator):
             return self.fit(X, u=u, callback=callback)
         series = self._driven(X, u)
         self.data_ = series.fingerprint()
-        run, request = self.run_, assembly.Request.of(self.get_params(deep=False))
+        run, request = self.run_, Request.of(self.get_params(deep=False))
         # The schedule is stretched to its new end; the optimisers keep what they remember.
         settings = assembly.settings_of(request, run.dynamics, run.geometry, series)[0]
         horizon = min(run.settings.horizon, settings.horizon)  # these trials may be shorter

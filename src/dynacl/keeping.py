@@ -17,6 +17,7 @@ from torch import nn
 from dynacl import assembly, persistence
 from dynacl.data import InputError, Units
 from dynacl.prediction import HeldOut
+from dynacl.request import Request
 from dynacl.run import Run
 from dynacl.settings import Settings, tuples
 from dynacl.settling import Settled
@@ -89,7 +90,7 @@ class Kept(BaseEstimator):
         model.n_features_in_, model.n_controls_in_ = config["n_features"], config["n_controls"]
         model.data_ = config.get("data")
         run = model.run_ = assembly.rebuild(
-            assembly.Request.of(model.get_params(deep=False)),
+            Request.of(model.get_params(deep=False)),
             settings,
             model.n_features_in_,
             model.n_controls_in_,
