@@ -65,6 +65,18 @@ def test_a_series_without_truth_survives_the_file(tmp_path: Path) -> None:
     assert_equal_series(series, TimeSeries.read(tmp_path / "a.npz"))
 
 
+def test_labels_names_and_times_survive_the_file(tmp_path: Path) -> None:
+    stamps = np.datetime64("2026-01-01", "ns") + np.arange(5)
+    fields = {"observations": A, "names": list("abc"), "times": stamps,
+              "label.action": list("uvwxy"), "label.place": np.arange(5.0)}  # fmt: skip
+    TimeSeries.of(fields).write(tmp_path / "x.npz")
+    back = TimeSeries.read(tmp_path / "x.npz")
+    assert back.names == ("a", "b", "c")
+    np.testing.assert_array_equal(back.times, stamps)
+    assert back.labels["action"].tolist() == list("uvwxy")
+    np.testing.assert_array_equal(back.labels["place"], np.arange(5.0))
+
+
 def test_npy_is_memory_mapped(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", C)
     series = TimeSeries.read(tmp_path / "x.npy", trial_length=7)
@@ -82,8 +94,9 @@ def test_npz_of_a_stranger_needs_a_key_only_if_it_holds_several(tmp_path: Path) 
     np.testing.assert_array_equal(TimeSeries.read(tmp_path / "one.npz").observations, X)
     np.savez(tmp_path / "two.npz", spikes=X, torque=u)
     series = TimeSeries.read(
-        tmp_path / "two.npz", key="spikes", control_key="torque", trial_length=3
+        tmp_path / "two.npz", key="spikes", control_key="torque", trial_length=3, label_key="torque"
     )
+    np.testing.assert_array_equal(series.labels["torque_2"], u[:, 1])
     assert_equal_series(series, TimeSeries.of([X[:3], X[3:]], u=u))
     with pytest.raises(InputError, match=r"several arrays \(spikes, torque\); choose one with key"):
         TimeSeries.read(tmp_path / "two.npz")
@@ -108,6 +121,9 @@ def test_csv_is_read_with_any_separator_and_header(
         np.testing.assert_array_equal(TimeSeries.read(path, key="c,a").observations, A[:, [2, 0]])
         rest = TimeSeries.read(path, control_key="b")  # what drives is not observed
         assert_equal_series(rest, TimeSeries.of(A[:, [0, 2]], u=A[:, [1]]))
+        told = TimeSeries.read(path, label_key="a,c")
+        assert told.names == ("b",)
+        np.testing.assert_allclose(told.labels["c"], A[:, 2])
 
 
 def test_csv_of_one_column_or_one_row_is_a_table(tmp_path: Path) -> None:
@@ -264,7 +280,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
 class Json(Format):
     suffix = ".json"
 
-    def read(self, path: Path, key: str | None, control_key: str | None) -> dict[str, Any]:
+    def read(
+        self, path: Path, key: str | None, control_key: str | None, label_key: str | None
+    ) -> dict[str, Any]:
         content = json.loads(path.read_text())
         control = {"control": content[control_key]} if control_key else {}
         return {"observations": content[key or "x"]} | control

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynacl import InputError, TimeSeries
-from dynacl.data import Truth, spread_lags
+from dynacl.data import Truth, is_categorical, is_missing, spread_lags
 
 
 def table(T: int, D: int = 3, seed: int = 0) -> np.ndarray:
@@ -212,3 +212,117 @@ def test_lags_are_spread_over_the_whole_window(k, window, lags):
 def test_lags_that_a_window_cannot_hold_are_refused(k, window):
     with pytest.raises(InputError, match=f"k: got {k} lags in {window} steps"):
         spread_lags(k, window)
+
+
+# -- labels, names and times -------------------------------------------------------------------
+
+
+ACTION = np.array(["rest", "walk", "walk", "run", "rest", "run", "rest"])
+
+
+def carrying() -> TimeSeries:
+    X = np.concatenate([A, B])
+    fields = {"observations": X, "bounds": [0, 5, 7], "names": ["a", "b", "c"],
+              "times": 0.1 * np.arange(7), "label.action": ACTION,
+              "label.place": np.arange(7) / 2}  # fmt: skip
+    return TimeSeries.of(fields)
+
+
+def assert_rows(part: TimeSeries, rows: list[int]) -> None:
+    np.testing.assert_allclose(part.times, 0.1 * np.array(rows))
+    assert part.labels["action"].tolist() == ACTION[rows].tolist()
+    np.testing.assert_array_equal(part.labels["place"], np.array(rows) / 2)
+    assert part.names == ("a", "b", "c")
+
+
+def test_labels_names_and_times_follow_the_rows_wherever_they_go() -> None:
+    series = carrying()
+    assert_rows(series, list(range(7)))
+    assert_rows(series.select([1, 0]), [5, 6, 0, 1, 2, 3, 4])
+    assert_rows(series.trimmed(1), [1, 2, 3, 4, 6])
+    assert_rows(series.padded(1), [0, 0, 1, 2, 3, 4, 5, 5, 6])
+    assert_rows(series.padded(1).trimmed(1), list(range(7)))
+    assert_rows(series.cut(np.array([2, 1])), [0, 1, 5])
+    assert_rows(series.cut(np.array([2, 1]), last=True), [2, 3, 4, 6])
+    assert_rows(series.head(5), [0, 1, 2, 3, 4])
+    assert_rows(TimeSeries.of(series, u=np.zeros((7, 1))), list(range(7)))
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        (np.arange(7), {"label": list(range(7))}),
+        ({"a": range(7), "b": list("abcdefg")}, {"a": list(range(7)), "b": list("abcdefg")}),
+        ({"a": [np.arange(5), np.arange(2)]}, {"a": [0, 1, 2, 3, 4, 0, 1]}),
+        (
+            {"xy": np.arange(14).reshape(7, 2)},
+            {"xy_1": list(range(0, 14, 2)), "xy_2": list(range(1, 14, 2))},
+        ),
+        (
+            {"who": np.array(["a", None, "b", "b", np.nan, "a", "a"], dtype=object)},
+            {"who": ["a", "", "b", "b", "", "a", "a"]},
+        ),
+        ({"b": np.array([b"x"] * 7)}, {"b": ["x"] * 7}),
+    ],
+    ids=["one", "several", "in trials", "table", "objects", "bytes"],
+)
+def test_labels_are_vectors_by_name_however_they_come(labels: Any, found: Any) -> None:
+    series = TimeSeries.of([A, B], labels=labels)
+    assert {name: values.tolist() for name, values in series.labels.items()} == found
+    for values in series.labels.values():
+        assert values.dtype.kind in "ifbU"  # nothing that only a pickle could keep
+
+
+def test_new_labels_join_those_that_are_there() -> None:
+    series = TimeSeries.of(carrying(), labels={"speed": np.zeros(7)})
+    assert sorted(series.labels) == ["action", "place", "speed"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({"a": range(6)}, r"labels\['a'\]: has 6 entries, X has 7 samples"),
+        ({"a": [[1, 2], [3]]}, "differ in number or length from those of X"),
+        ({"a": np.zeros((7, 1, 1))}, r"got shape \(7, 1, 1\)"),
+        ({"a": np.zeros(7, dtype=complex)}, "got dtype complex128; wanted numbers or text"),
+        ({"a": {"b": 1}}, "got a dict; wanted an array"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(labels: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        TimeSeries.of([A, B], labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"names": ["a", "b"]}, r"its names are 2 \(2 different ones\); wanted .* the 3 columns"),
+        ({"names": ["a", "b", "a"]}, r"its names are 3 \(2 different ones\)"),
+        ({"times": [0, 1]}, r"its times are int64 of shape \(2,\); wanted .* the 5 steps"),
+        ({"times": list("abcde")}, "its times are <U1"),
+    ],
+)
+def test_names_and_times_that_do_not_fit_are_refused(fields: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        TimeSeries.of({"observations": A} | fields)
+
+
+@pytest.mark.parametrize(
+    ("label", "categorical"),
+    [
+        (np.array(["a", "b"]), True),
+        (np.array([True, False]), True),
+        (np.arange(20), True),
+        (np.arange(21), False),
+        (np.array([0.0, 1.0]), False),
+    ],
+)
+def test_text_and_few_whole_numbers_name_categories(label: Any, categorical: bool) -> None:
+    assert is_categorical(label) == categorical
+
+
+def test_labels_may_be_missing_at_some_steps() -> None:
+    labels = {"place": [0, 1, np.nan, 3, 4], "who": ["a", "", "b", "b", None]}
+    series = TimeSeries.of(A, labels=labels)
+    assert is_missing(series.labels["place"]).tolist() == [False, False, True, False, False]
+    assert is_missing(series.labels["who"]).tolist() == [False, True, False, False, True]

@@ -25,6 +25,7 @@ def read(options: argparse.Namespace, path: str | None = None) -> TimeSeries:
         path or options.data,
         key=options.key,
         control_key=options.control_key,
+        label_key=options.label_key,
         trial_length=options.trial_length,
     )
     return replace(series, control=None) if options.no_control else series

@@ -27,6 +27,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help=".npz, .npy or .csv")
     parser.add_argument("--key", help="array of an .npz, or comma-separated columns of a .csv")
     parser.add_argument("--control-key", help="the same, for the control input")
+    parser.add_argument("--label-key", help="the same, for labels, which are kept beside the data")
     parser.add_argument(
         "--no-control", action="store_true", help="leave out the file's control input"
     )

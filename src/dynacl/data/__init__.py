@@ -7,7 +7,9 @@ from dynacl.data.arrays import Array, Floats, Ints
 from dynacl.data.checks import in_order
 from dynacl.data.errors import InputError, InputTypeError
 from dynacl.data.formats.npz import write_npz
-from dynacl.data.series import TimeSeries, Truth, spread_lags
+from dynacl.data.labels import is_categorical, is_missing
+from dynacl.data.series import TimeSeries, spread_lags
+from dynacl.data.truth import Truth
 from dynacl.data.units import Units, exchange
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "Units",
     "exchange",
     "in_order",
+    "is_categorical",
+    "is_missing",
     "spread_lags",
     "write_npz",
 ]

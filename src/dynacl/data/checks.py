@@ -128,6 +128,24 @@ def to_modes(modes: Any, name: str) -> Ints:
     return given.astype(np.int64)
 
 
+def to_names(names: Any, n_features: int, name: str) -> tuple[str, ...]:
+    """Given names of columns, each different."""
+    found = tuple(str(x) for x in np.asarray(names).ravel())
+    if len(found) != n_features or len(set(found)) != n_features:
+        raise InputError(f"{name}: its names are {len(found)} ({len(set(found))} different ones); "
+                         f"wanted one for each of the {n_features} columns")  # fmt: skip
+    return found
+
+
+def to_times(times: Any, T: int, name: str) -> Array:
+    """Given times, one per step: numbers or dates."""
+    found: Array = np.asarray(times)
+    if found.shape != (T,) or found.dtype.kind not in "fiuM":
+        raise InputError(f"{name}: its times are {found.dtype} of shape {found.shape}; wanted a "
+                         f"number or a date for each of the {T} steps")  # fmt: skip
+    return found if found.dtype.kind == "M" else found.astype(np.float64)
+
+
 def in_order(u: Any, X: Any) -> Any:
     """The control of named trials, as a list in the order of the trials of X."""
     if not isinstance(u, Mapping):

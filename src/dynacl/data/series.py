@@ -1,6 +1,6 @@
-"""TimeSeries: observations in trials, with control input and known truth where there is one.
+"""TimeSeries: observations in trials, with control input, labels and truth where there are some.
 
-The truth rides along for evaluation; training never looks at it.
+Labels and truth ride along for evaluation; training never looks at them.
 """
 
 from __future__ import annotations
@@ -15,35 +15,14 @@ from typing import Any
 import numpy as np
 
 from dynacl.data.arrays import Array, Floats, Ints
-from dynacl.data.checks import (
-    bounds_of,
-    in_order,
-    joined,
-    rounded,
-    shaped,
-    to_bounds,
-    to_control,
-    to_modes,
-    to_table,
-    to_trials,
-)
+from dynacl.data.checks import bounds_of, in_order, joined, to_control, to_trials
 from dynacl.data.errors import InputError, InputTypeError
+from dynacl.data.fields import fields_of, parts_of
 from dynacl.data.formats import read_fields
 from dynacl.data.formats.npz import write_npz
+from dynacl.data.labels import to_labels
+from dynacl.data.truth import Truth
 from dynacl.data.units import Units, exchange
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a simulator knows and an experimenter does not.
-
-    latents: (T_total, d). modes: (T_total,), the mode that moves step t to t+1, -1 at a trial's
-    end. system: everything needed to draw again from the same system, as a flat dict of arrays.
-    """
-
-    latents: Floats
-    modes: Ints | None = None
-    system: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,7 +30,8 @@ class TimeSeries:
     """Observations (T_total, D) as float32; trial i is rows bounds[i]:bounds[i + 1].
 
     units: None where float32 holds what was given; else that is origin + scale · observations
-    (`given`). control_units: the same for the control input.
+    (`given`). control_units: the same for the control input. labels: vectors of one entry per row,
+    by name: numbers or text. names: of the columns. times: of the rows, in seconds or as dates.
     """
 
     observations: Floats
@@ -60,17 +40,31 @@ class TimeSeries:
     truth: Truth | None = None
     units: Units | None = None
     control_units: Units | None = None
+    labels: Mapping[str, Array] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None
+    times: Array | None = None
 
     @classmethod
     def of(
-        cls, X: Any, u: Any = None, *, trial_length: int | None = None, name: str = "X"
+        cls,
+        X: Any,
+        u: Any = None,
+        *,
+        labels: Any = None,
+        trial_length: int | None = None,
+        name: str = "X",
     ) -> TimeSeries:
         """From a TimeSeries, a path, one (T, D) array, a list of arrays, or a dict of arrays.
 
         A dict with the key "observations" is read like one of our files (control, bounds,
         latents, modes beside it). Any other dict holds one array per trial, and u may be a dict
-        with the same names.
+        with the same names. labels: arrays by name, each with one entry per step, in one piece or
+        as a list of trials; or one such array.
         """
+        if labels is not None:
+            series = cls.of(X, u, trial_length=trial_length, name=name)
+            found = to_labels(labels, series.lengths.tolist())
+            return replace(series, labels={**series.labels, **found})
         u = in_order(u, X)
         if isinstance(X, TimeSeries):
             if trial_length is not None:
@@ -82,7 +76,7 @@ class TimeSeries:
             raise InputTypeError(f"{name}: got a sparse array; wanted a dense one")
         if isinstance(X, Mapping):
             if "observations" in X:
-                return cls.of(_from_fields(X, trial_length, "X"), u)
+                return cls.of(cls(**parts_of(X, trial_length, "X")), u)
             X = list(X.values())
         trials = to_trials(X, name)
         bounds = bounds_of([len(x) for x in trials], trial_length)
@@ -97,30 +91,21 @@ class TimeSeries:
         *,
         key: str | None = None,
         control_key: str | None = None,
+        label_key: str | None = None,
         trial_length: int | None = None,
     ) -> TimeSeries:
         """From a file in one of the formats of `formats.BY_SUFFIX`; pickle is never loaded.
 
         key picks the array of an .npz, or the columns (comma-separated) of a .csv. control_key
-        does the same for the control input.
+        does the same for the control input, label_key (comma-separated) for labels.
         """
         path = Path(path)
-        return _from_fields(read_fields(path, key, control_key), trial_length, str(path))
+        fields = read_fields(path, key, control_key, label_key)
+        return cls(**parts_of(fields, trial_length, str(path)))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """As our own .npz, with trials, control and truth: `read` gives the same series back."""
-        fields: dict[str, Array] = {"observations": self.observations, "bounds": self.bounds}
-        if self.control is not None:
-            fields["control"] = self.control
-        for name, units in (("units", self.units), ("control_units", self.control_units)):
-            if units is not None:
-                fields[name] = np.stack(units)
-        if self.truth is not None:
-            fields["latents"] = self.truth.latents
-            if self.truth.modes is not None:
-                fields["modes"] = self.truth.modes
-            fields |= {f"system.{k}": np.asarray(v) for k, v in self.truth.system.items()}
-        write_npz(path, fields)
+        """As our own .npz, with all that it carries: `read` gives the same series back."""
+        write_npz(path, fields_of(vars(self)))
 
     @property
     def n_trials(self) -> int:
@@ -240,7 +225,7 @@ class TimeSeries:
         return self._rows(rows, (self.lengths + past).tolist())
 
     def select(self, trials: Sequence[int]) -> TimeSeries:
-        """These trials alone, with their control and truth."""
+        """These trials alone, with all that they carry."""
         if len(trials) == 0 or not all(0 <= i < self.n_trials for i in trials):
             raise InputError(f"trials: got {list(trials)}; wanted some of 0 to {self.n_trials - 1}")
         rows = np.concatenate([np.arange(self.bounds[i], self.bounds[i + 1]) for i in trials])
@@ -265,18 +250,14 @@ class TimeSeries:
         return self._rows(slice(int(kept.sum())), kept.tolist())
 
     def _rows(self, rows: Ints | slice, lengths: list[int]) -> TimeSeries:
-        truth = self.truth and Truth(
-            self.truth.latents[rows],
-            None if self.truth.modes is None else self.truth.modes[rows],
-            self.truth.system,
-        )
-        control = None if self.control is None else self.control[rows]
         return replace(
             self,
             observations=self.observations[rows],
             bounds=bounds_of(lengths),
-            control=control,
-            truth=truth,
+            control=None if self.control is None else self.control[rows],
+            truth=self.truth and self.truth.at(rows),
+            labels={name: values[rows] for name, values in self.labels.items()},
+            times=None if self.times is None else self.times[rows],
         )
 
     def _driven_by(self, u: Any) -> TimeSeries:
@@ -289,51 +270,3 @@ def spread_lags(k: int, window: int) -> tuple[int, ...]:
     if k < 1 or window < k:
         raise InputError(f"k: got {k} lags in {window} steps; wanted at least 1, at most as many")
     return tuple(int(lag) for lag in np.linspace(0, window - 1, k).round())
-
-
-def _from_fields(fields: Mapping[str, Any], trial_length: int | None, name: str) -> TimeSeries:
-    """A checked series from named arrays, as one of our files holds them."""
-    observations, units = _kept(fields, "observations", "units", name)
-    T = len(observations)
-    bounds = bounds_of([T], trial_length)
-    if "bounds" in fields:
-        if trial_length is not None:
-            raise InputError(f"trial_length: got {trial_length}, but {name} has trials already")
-        bounds = to_bounds(fields["bounds"], T, name)
-    latents, modes = fields.get("latents"), fields.get("modes")
-    truth = None
-    if latents is not None:
-        latents = to_table(latents, f"{name}: latents")
-        modes = None if modes is None else to_modes(modes, name)
-        for what, rows in (("latents", latents), ("modes", modes)):
-            if rows is not None and len(rows) != T:
-                raise InputError(f"{name}: {what} has {len(rows)} rows, observations {T}")
-        system = {
-            key.removeprefix("system."): np.asarray(value)
-            for key, value in fields.items()
-            if key.startswith("system.")
-        }
-        truth = Truth(latents, modes, system)
-    series = TimeSeries(observations, bounds, truth=truth, units=units)
-    if fields.get("control") is None:
-        return series
-    if fields.get("control_units") is None:
-        return series._driven_by(fields["control"])
-    control, units = _kept(fields, "control", "control_units", name)
-    if len(control) != T:
-        raise InputError(f"{name}: control has {len(control)} rows, observations {T}")
-    return replace(series, control=control, control_units=units)
-
-
-def _kept(
-    fields: Mapping[str, Any], what: str, in_units: str, name: str
-) -> tuple[Floats, Units | None]:
-    """A table as float32: in the units that the fields give, or in those that it needs."""
-    name, table = f"{name}: {what}", shaped(fields[what], f"{name}: {what}")
-    if fields.get(in_units) is None:
-        return joined([table], name)
-    units = np.asarray(fields[in_units], dtype=np.float64)
-    if units.shape != (2, table.shape[1]) or not np.isfinite(units).all() or not units[1].all():
-        raise InputError(f"{name}: its {in_units} have shape {units.shape}; wanted an origin and a "
-                         f"scale for each of the {table.shape[1]} columns")  # fmt: skip
-    return rounded(table, name), Units(units[0], units[1])

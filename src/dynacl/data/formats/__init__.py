@@ -25,7 +25,9 @@ BY_SUFFIX: dict[str, Format] = {
 }
 
 
-def read_fields(path: Path, key: str | None, control_key: str | None) -> dict[str, Any]:
+def read_fields(
+    path: Path, key: str | None, control_key: str | None, label_key: str | None
+) -> dict[str, Any]:
     """What the format of this file reads from it; any failure is an InputError with the path."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
@@ -33,7 +35,7 @@ def read_fields(path: Path, key: str | None, control_key: str | None) -> dict[st
         raise InputError(f"{path}: cannot read {path.suffix or 'a file without suffix'}; "
                          f"wanted one of {', '.join(BY_SUFFIX)}")  # fmt: skip
     try:
-        return BY_SUFFIX[path.suffix].read(path, key, control_key)
+        return BY_SUFFIX[path.suffix].read(path, key, control_key, label_key)
     except InputError:
         raise
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:

@@ -18,7 +18,9 @@ from dynacl.data.formats.format import Format
 class Csv(Format):
     suffix = ".csv"
 
-    def read(self, path: Path, key: str | None, control_key: str | None) -> dict[str, Any]:
+    def read(
+        self, path: Path, key: str | None, control_key: str | None, label_key: str | None
+    ) -> dict[str, Any]:
         with open(path, encoding="utf-8-sig") as file:
             first = file.readline().lstrip("# ").strip()  # numpy's savetxt marks a header with "#"
         if not first:
@@ -45,11 +47,15 @@ class Csv(Format):
                 f"{path}: its first line has {len(names)} columns, the rows {table.shape[1]}"
             )
         control = columns(control_key) if control_key else []
-        chosen = columns(key) if key else [i for i in range(len(names)) if i not in control]
+        labels = columns(label_key) if label_key else []
+        others = [i for i in range(len(names)) if i not in control and i not in labels]
+        chosen = columns(key) if key else others
         fields = {"observations": table if len(chosen) == len(names) else table[:, chosen]}
+        if header:
+            fields["names"] = np.array([names[i] for i in chosen])
         if control:
             fields["control"] = table[:, control]
-        return fields
+        return fields | {f"label.{names[i]}": table[:, i] for i in labels}
 
     def write(self, path: Path, arrays: Mapping[str, Array], main: str) -> None:
         header = ",".join(f"x{i + 1}" for i in range(arrays[main].shape[1]))

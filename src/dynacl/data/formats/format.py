@@ -16,11 +16,14 @@ class Format(ABC):
     suffix: ClassVar[str]
 
     @abstractmethod
-    def read(self, path: Path, key: str | None, control_key: str | None) -> dict[str, Any]:
+    def read(
+        self, path: Path, key: str | None, control_key: str | None, label_key: str | None
+    ) -> dict[str, Any]:
         """The fields of a series: "observations", and of the others those that the file holds.
 
-        key picks the observations, control_key the control. Values need no check here. What is
-        wrong with the file as such is an InputError, or a ValueError or OSError of its library.
+        key picks the observations, control_key the control, label_key labels, which are fields
+        named "label.…". Values need no check here. What is wrong with the file as such is an
+        InputError, or a ValueError or OSError of its library.
         """
 
     @abstractmethod

@@ -17,9 +17,11 @@ from dynacl.data.formats.format import Format
 class Npy(Format):
     suffix = ".npy"
 
-    def read(self, path: Path, key: str | None, control_key: str | None) -> dict[str, Any]:
-        if key or control_key:
-            raise InputError(f"{path}: an .npy file holds one array; key={key or control_key!r} "
+    def read(
+        self, path: Path, key: str | None, control_key: str | None, label_key: str | None
+    ) -> dict[str, Any]:
+        if asked := key or control_key or label_key:
+            raise InputError(f"{path}: an .npy file holds one array; key={asked!r} "
                              "has no meaning here")  # fmt: skip
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(array, np.ndarray):

@@ -18,13 +18,16 @@ from dynacl.data.formats.format import Format
 class Npz(Format):
     suffix = ".npz"
 
-    def read(self, path: Path, key: str | None, control_key: str | None) -> dict[str, Any]:
+    def read(
+        self, path: Path, key: str | None, control_key: str | None, label_key: str | None
+    ) -> dict[str, Any]:
         archive = np.load(path, allow_pickle=False)
         if isinstance(archive, np.ndarray):
             raise InputError(f"{path}: is an .npy file, not an .npz archive; rename it")
         with archive as file:
             names = list(file.files)
-            for wanted in (key, control_key):
+            labels = [k.strip() for k in label_key.split(",")] if label_key else []
+            for wanted in (key, control_key, *labels):
                 if wanted is not None and wanted not in names:
                     raise InputError(f"{path}: has no array {wanted!r}; it has {', '.join(names)}")
             if "observations" in names and key in (None, "observations"):
@@ -36,7 +39,7 @@ class Npz(Format):
                 fields = {"observations": file[key or names[0]]}
             if control_key:
                 fields["control"] = file[control_key]
-            return fields
+            return fields | {f"label.{k}": file[k] for k in labels}
 
     def write(self, path: Path, arrays: Mapping[str, Array], main: str) -> None:
         write_npz(path, arrays)
