@@ -21,7 +21,7 @@ import torch
 
 from dynacl import DCL, TimeSeries, decoding, evaluate, metrics, simulate
 from dynacl.dynamics import SwitchingLinear
-from dynacl.persistence import write
+from dynacl.writing import write
 
 FOLDER = Path("results/modes")
 PAGE = Path("docs/many_modes.md")

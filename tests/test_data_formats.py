@@ -7,14 +7,14 @@ import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
 
 from dynacl import InputError, TimeSeries, simulate
 from dynacl.data import write_npz
-from dynacl.data.formats import BY_SUFFIX, Format
+from dynacl.data.formats import BY_SUFFIX, Format, write_table
 
 read = TimeSeries.read
 
@@ -242,7 +242,7 @@ def test_a_file_is_refused_in_one_sentence(name: str, folder: Path) -> None:
 def test_a_written_table_of_results_can_be_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"z{suffix}"
     results = {"latents": A, "bounds": np.array([0, 2, 5]), "modes": np.arange(5)}
-    BY_SUFFIX[suffix].write(path, results, "latents")
+    write_table(path, results, "latents")
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
     back = read(path, key="latents" if suffix == ".npz" else None)
     np.testing.assert_allclose(back.observations, A, rtol=1e-6)  # seven digits in text
@@ -250,11 +250,11 @@ def test_a_written_table_of_results_can_be_read(tmp_path: Path, suffix: str) -> 
 
 def test_results_keep_all_arrays_in_npz_and_a_header_in_csv(tmp_path: Path) -> None:
     results = {"latents": A, "modes": np.arange(5)}
-    BY_SUFFIX[".npz"].write(tmp_path / "z.npz", results, "latents")
+    write_table(tmp_path / "z.npz", results, "latents")
     with np.load(tmp_path / "z.npz") as file:
         assert sorted(file.files) == ["latents", "modes"]
         np.testing.assert_array_equal(file["modes"], results["modes"])
-    BY_SUFFIX[".csv"].write(tmp_path / "z.csv", results, "latents")
+    write_table(tmp_path / "z.csv", results, "latents")
     assert (tmp_path / "z.csv").read_text().split("\n")[0] == "x1,x2,x3"
 
 
@@ -287,8 +287,8 @@ class Json(Format):
         control = {"control": content[control_key]} if control_key else {}
         return {"observations": content[key or "x"]} | control
 
-    def write(self, path: Path, arrays: Any, main: str) -> None:
-        path.write_text(json.dumps({name: array.tolist() for name, array in arrays.items()}))
+    def write(self, file: BinaryIO, arrays: Any, main: str) -> None:
+        file.write(json.dumps({name: a.tolist() for name, a in arrays.items()}).encode())
 
 
 def test_a_new_format_is_one_class_and_one_entry(
@@ -296,10 +296,11 @@ def test_a_new_format_is_one_class_and_one_entry(
 ) -> None:
     path = tmp_path / "mine.json"
     X, u = table(6), table(6, 2, seed=8)
-    Json().write(path, {"x": X, "y": -X, "torque": u}, "x")
+    path.write_text("{}")
     with pytest.raises(InputError, match=r"cannot read \.json; wanted one of .*\.csv$"):
         read(path)
     monkeypatch.setitem(BY_SUFFIX, Json.suffix, Json())
+    write_table(path, {"x": X, "y": -X, "torque": u}, "x")
     assert_equal_series(read(path), TimeSeries.of(X))
     assert_equal_series(TimeSeries.of(path, trial_length=3), TimeSeries.of([X[:3], X[3:]]))
     assert_equal_series(read(path, key="y", control_key="torque"), TimeSeries.of(-X, u=u))

@@ -13,7 +13,7 @@ import dynacl
 
 SOURCE = Path(dynacl.__file__).parent
 LAYERS = [
-    {"_lazy", "_version", "data", "memory", "progress", "whitening"},
+    {"_lazy", "_version", "data", "memory", "progress", "whitening", "writing"},
     {
         "decoding",
         "doubts",

@@ -12,7 +12,8 @@ from dynacl import metrics, plots, simulate
 from dynacl.data import TimeSeries
 from dynacl.estimator import DCL
 from dynacl.evaluation import evaluate
-from dynacl.persistence import to_json, write
+from dynacl.persistence import to_json
+from dynacl.writing import save_figure, write
 
 ROWS = (
     ("r2", "R² of the latent state"),
@@ -86,4 +87,4 @@ def _draw(out: Path, data: TimeSeries, models: dict[str, DCL]) -> None:
         ),
     }
     for name, figure in figures.items():
-        figure.savefig(out / f"{name}.png", dpi=150)
+        save_figure(figure, out / f"{name}.png")

@@ -1,7 +1,4 @@
-"""Save and load: weights as safetensors, the rest as JSON. Nothing that is read can run code.
-
-A file is written beside its place and renamed into it, so a crash leaves the old one whole.
-"""
+"""Save and load: weights as safetensors, the rest as JSON. Nothing that is read can run code."""
 
 from __future__ import annotations
 
@@ -26,6 +23,7 @@ from dynacl.objective.infonce import Loss
 from dynacl.readout import Readout
 from dynacl.run import Run, Snapshot, Start
 from dynacl.settings import Settings
+from dynacl.writing import write
 
 FORMAT = 3
 PARTS = ("encoder", "dynamics", "geometry")
@@ -188,13 +186,6 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {k: file.get_tensor(k) for k in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except SafetensorError as error:
         raise InputError(f"{path}: is not a valid safetensors file: {error}") from error
-
-
-def write(path: Path, content: bytes) -> None:
-    """Replace a file in one step."""
-    beside = path.with_name(path.name + f".{os.getpid()}.tmp")
-    beside.write_bytes(content)
-    os.replace(beside, path)
 
 
 def _plain(value: Any) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
-from dynacl.cli.files import new_file, read, write_arrays
+from dynacl.cli.files import new_file, read
 from dynacl.cli.options import add_data, add_run, add_shared
-from dynacl.data.formats import BY_SUFFIX
+from dynacl.data.formats import BY_SUFFIX, write_table
 from dynacl.parameters import DECODERS
 
 EXAMPLE = "dynacl embed runs/slds new.npz --out z.npz"
@@ -40,5 +41,5 @@ def run(options: argparse.Namespace) -> None:
         modes = model.modes(series, decode=options.decode)
         for start, found in zip(parts["bounds"], modes, strict=False):
             parts["modes"][start : start + len(found)] = found
-    write_arrays(options.out, {"latents": latents, **parts}, "latents")
+    write_table(Path(options.out), {"latents": latents, **parts}, "latents")
     print(f"{options.out}: latents {latents.shape}")

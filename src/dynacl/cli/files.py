@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynacl.data import Array, InputError, TimeSeries
-from dynacl.data.formats import BY_SUFFIX
+from dynacl.data import InputError, TimeSeries
+from dynacl.writing import remove_leftovers
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
@@ -37,6 +37,7 @@ def new_folder(out: Path, force: bool) -> None:
     if out.exists() and any(out.iterdir()) and not force:
         raise InputError(f"--out: {out} is there already; --force overwrites it")
     out.mkdir(parents=True, exist_ok=True)  # fails now, not after hours of training
+    remove_leftovers(out)
 
 
 def new_file(out: str, force: bool, suffixes: Collection[str]) -> None:
@@ -49,11 +50,7 @@ def new_file(out: str, force: bool, suffixes: Collection[str]) -> None:
     if path.exists() and not force:
         raise InputError(f"--out: {path} is there already; --force overwrites it")
     path.parent.mkdir(parents=True, exist_ok=True)
-
-
-def write_arrays(out: str, arrays: Mapping[str, Array], main: str) -> None:
-    """As the suffix says; only an .npz has room for more than the main array."""
-    BY_SUFFIX[Path(out).suffix].write(Path(out), arrays, main)
+    remove_leftovers(path.parent, path.name)
 
 
 def print_table(found: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from dynacl.cli.options import add_data, add_shared
 from dynacl.data import InputError, TimeSeries
 from dynacl.parameters import PARAMETERS
 from dynacl.settings import KINDS
+from dynacl.writing import write
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
@@ -123,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
 
 def keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
     """Write all files of a run, so that it can be used and resumed."""
-    from dynacl.persistence import save_checkpoint, to_json, write
+    from dynacl.persistence import save_checkpoint, to_json
 
     out.mkdir(parents=True, exist_ok=True)
     model.save(out)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 import numpy as np
 
-from dynacl.cli.files import new_file, read, write_arrays
+from dynacl.cli.files import new_file, read
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.data import Array, TimeSeries
-from dynacl.data.formats import BY_SUFFIX
+from dynacl.data.formats import BY_SUFFIX, write_table
 from dynacl.parameters import FORECASTS
 
 EXAMPLE = "dynacl forecast runs/slds new.npz --steps 50 --out future.csv"
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
         np.savetxt(sys.stdout, rows, delimiter=",", fmt="%.7g")
         return
     bounds = np.arange(0, len(rows) + 1, options.steps)
-    write_arrays(options.out, {"latents": rows, "bounds": bounds}, "latents")
+    write_table(Path(options.out), {"latents": rows, "bounds": bounds}, "latents")
     print(f"{options.out}: {len(future)} trials, {options.steps} steps ahead")
 
 

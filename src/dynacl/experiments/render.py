@@ -13,7 +13,8 @@ from dynacl.experiments import verdicts
 from dynacl.experiments.plan import Experiment, Fit, Row
 from dynacl.experiments.runner import Record, Store, span
 from dynacl.experiments.verdicts import METRICS
-from dynacl.persistence import to_json, write
+from dynacl.persistence import to_json
+from dynacl.writing import save_figure, write
 
 Line = dict[str, Any]
 
@@ -169,7 +170,7 @@ def render(view: View, folder: Path, about: Line, other: View | None = None) -> 
         for name, figure in view.experiment.figures(view).items():
             for suffix in (".png", ".pdf"):
                 written.append(folder / f"{name}{suffix}")
-                figure.savefig(written[-1], dpi=150)
+                save_figure(figure, written[-1])
                 figure.set_layout_engine("none")  # it stays as laid out; that took the longest
     return written
 

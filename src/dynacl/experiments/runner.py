@@ -21,7 +21,8 @@ from dynacl.data import Array, InputError, write_npz
 from dynacl.experiments import plan
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.plan import Config, Fit
-from dynacl.persistence import to_json, write
+from dynacl.persistence import to_json
+from dynacl.writing import remove_leftovers, write
 
 Engine = Callable[[Sequence[Config]], Iterator[Outcome]]
 Record = dict[str, Any]
@@ -32,6 +33,7 @@ class Store:
 
     def __init__(self, out: Path) -> None:
         self.runs = Path(out) / "runs"
+        remove_leftovers(self.runs)
 
     def get(self, name: str) -> Record | None:
         path = self.runs / f"{name}.json"

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
 from dynacl.data.formats.csv import Csv
 from dynacl.data.formats.format import Format
 from dynacl.data.formats.npy import Npy
 from dynacl.data.formats.npz import Npz
+from dynacl.writing import replacing
 
-__all__ = ["BY_SUFFIX", "Format", "read_fields"]
+__all__ = ["BY_SUFFIX", "Format", "read_fields", "write_table"]
 
 BY_SUFFIX: dict[str, Format] = {
     Npy.suffix: Npy(),
@@ -44,3 +47,9 @@ def read_fields(
         if any(sign in reason for sign in ("pickle", "Object arrays", "Python objects")):
             reason = "damaged, or holds Python objects, which are never loaded"
         raise InputError(f"{path}: cannot be read: {reason}") from error
+
+
+def write_table(path: Path, arrays: Mapping[str, Array], main: str) -> None:
+    """Results as the suffix says, whole or not at all; only some formats hold more than `main`."""
+    with replacing(path) as file:
+        BY_SUFFIX[path.suffix].write(file, arrays, main)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
 import numpy as np
 
@@ -57,9 +57,9 @@ class Csv(Format):
             fields["control"] = table[:, control]
         return fields | {f"label.{names[i]}": table[:, i] for i in labels}
 
-    def write(self, path: Path, arrays: Mapping[str, Array], main: str) -> None:
+    def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         header = ",".join(f"x{i + 1}" for i in range(arrays[main].shape[1]))
-        np.savetxt(path, arrays[main], delimiter=",", fmt="%.7g", header=header, comments="")
+        np.savetxt(file, arrays[main], delimiter=",", fmt="%.7g", header=header, comments="")
 
 
 def _is_number(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 from dynacl.data.arrays import Array
 
@@ -27,5 +27,8 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def write(self, path: Path, arrays: Mapping[str, Array], main: str) -> None:
-        """Write a table of results: all arrays, or arrays[main] where a file holds only one."""
+    def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
+        """Write a table of results: all arrays, or arrays[main] where a file holds only one.
+
+        The file is open, and takes its place when it is whole.
+        """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
 import numpy as np
 
@@ -28,5 +28,5 @@ class Npy(Format):
             raise InputError(f"{path}: is an .npz archive; rename it")
         return {"observations": array}
 
-    def write(self, path: Path, arrays: Mapping[str, Array], main: str) -> None:
-        np.save(path, arrays[main], allow_pickle=False)
+    def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
+        np.save(file, arrays[main], allow_pickle=False)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
 import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
 from dynacl.data.formats.format import Format
+from dynacl.writing import replacing
 
 
 @final
@@ -41,16 +42,11 @@ class Npz(Format):
                 fields["control"] = file[control_key]
             return fields | {f"label.{k}": file[k] for k in labels}
 
-    def write(self, path: Path, arrays: Mapping[str, Array], main: str) -> None:
-        write_npz(path, arrays)
+    def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
-    """Write to a temporary file and rename it: after a crash the old file is still there."""
-    beside = Path(f"{os.fspath(path)}.{os.getpid()}.tmp")
-    try:
-        with open(beside, "wb") as file:  # a file object, so that numpy does not append a suffix
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    """Named arrays; a file object, so that numpy does not append a suffix."""
+    with replacing(path) as file:
+        Npz().write(file, arrays, "")

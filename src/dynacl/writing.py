@@ -1,0 +1,101 @@
+"""Files that are written whole or not at all.
+
+A file is written beside its place, flushed to the disk and renamed into it, so a crash or a full
+disk leaves what was there. What a killed process left beside a file is removed at the next start.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
+from pathlib import Path
+from typing import Any, BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: nothing is locked, and nothing that is left is removed
+    fcntl = None  # type: ignore[assignment]
+
+_KEPT = 200  # characters of a file's name: with more behind it, it may get too long
+_TRIES = 100  # to make a file that a process which is just starting does not take for a leftover
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file, open for writing and reading, that takes the place of `path` when it is whole.
+
+    Where the block raises, what was at `path` stays. A link is followed, the mode of the file that
+    was there is kept.
+    """
+    path = Path(os.path.realpath(path))
+    file, beside = _open_beside(path)
+    try:
+        with file:
+            with suppress(FileNotFoundError):
+                os.chmod(beside, path.stat().st_mode & 0o7777)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Replace a file in one step."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+def save_figure(figure: Any, path: Path, dpi: int = 150) -> None:
+    """A matplotlib Figure, in the format that the suffix says."""
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix.removeprefix("."), dpi=dpi)
+
+
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left in a folder while they wrote: this file, or any."""
+    if fcntl is None:
+        return
+    for path in folder.glob(f".{'*' if name is None else escape(name[:_KEPT])}.*.tmp"):
+        with suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused: it is being written now
+            path.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder outlive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that cannot do that
+            raise
+    finally:
+        os.close(handle)
+
+
+def _open_beside(path: Path) -> tuple[BinaryIO, Path]:
+    """A new file in the same folder, locked for as long as it is open."""
+    for _ in range(_TRIES):
+        beside = path.with_name(f".{path.name[:_KEPT]}.{secrets.token_hex(4)}.tmp")
+        try:
+            file = beside.open("x+b")
+        except OSError as error:  # said of the file that was meant
+            raise type(error)(error.errno, error.strerror, str(path)) from error
+        if fcntl is None:
+            return file, beside
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink:  # not removed before it was locked
+            return file, beside
+        file.close()
+    raise OSError(
+        f"{path}: cannot be written: files beside it are removed as soon as they are made"
+    )
