@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dynacl import DCL, info_nce, simulate
+from dynacl import DCL, info_nce, simulate, training
 from dynacl.dynamics import reach
 from dynacl.objective import log_density
 from dynacl.training import TrainingError
@@ -118,6 +118,54 @@ def test_truth_never_reaches_training(trials, small, weights, assert_equal):
 def test_diverged_loss_stops_with_advice(trials, small):
     with pytest.raises(TrainingError, match="lower learning_rate"):
         small(protocol="paper-slds", learning_rate=1e30, batch_size=8, n_negatives=8).fit(trials)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("at", [1, 11, 13, 20])
+def test_a_loss_that_is_not_finite_takes_the_run_back_to_its_last_good_weights(
+    trials, small, weights, assert_equal, monkeypatch, bad, at
+):
+    """Judged by a fit that is stopped, whole, at the last record with a finite loss after it."""
+    every, settings = 5, {"max_iter": 1000, "validation": 0}
+    step = training.training_step
+
+    def fails(run, data):
+        loss = step(run, data)
+        if run.step + 1 < at:
+            return loss
+        with torch.no_grad():
+            next(run.encoder.parameters()).fill_(bad)
+        return loss._replace(total=torch.tensor(bad))
+
+    last = max(0, at - 2) // every * every
+    stopped = small(**settings)
+    stopped.fit(trials, callback=lambda run, _: run.step == max(last, every))
+    lost = small(**settings)
+    monkeypatch.setattr(training, "training_step", fails)
+    with pytest.raises(TrainingError, match=rf"is {bad} at step {at};.*of step {last} are kept"):
+        lost.fit(trials)
+    assert lost.n_iter_ == last
+    if last:
+        assert_equal(weights(stopped), weights(lost))
+        assert [r["step"] for r in lost.history_] == list(range(every, last + 1, every))
+    assert np.isfinite(np.concatenate(lost.transform(trials))).all()
+
+
+def test_weights_that_are_not_finite_stop_the_training_where_the_loss_still_is(
+    trials, small, monkeypatch
+):
+    step = training.training_step
+
+    def fails(run, data):
+        loss = step(run, data)
+        if run.step == 13:
+            with torch.no_grad():
+                next(run.encoder.parameters()).fill_(math.nan)
+        return loss._replace(total=torch.tensor(1.0))
+
+    monkeypatch.setattr(training, "training_step", fails)
+    with pytest.raises(TrainingError, match="weights are not finite after step 15"):
+        small(max_iter=1000, validation=0).fit(trials)
 
 
 def test_progress_tells_the_loss_that_of_guessing_and_time_left(trials, capsys, small):

@@ -26,7 +26,7 @@ from dynacl.request import Request
 from dynacl.settling import settle
 from dynacl.shapes import like, warn_of_y
 from dynacl.signs import signs
-from dynacl.training import Callback, train
+from dynacl.training import Callback, TrainingError, train
 
 LOOKED_BACK = 10_000  # rows of the training data that are scored when it is over
 
@@ -176,9 +176,9 @@ class DCL(Kept, Facts, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "run_")
         series = self._driven(X, u)
         if not self.run_.whole and self.run_.step < self.run_.settings.max_iter:
-            raise InputError("this model was loaded, and files of models hold weights alone; "
-                             "wanted persistence.load_checkpoint(model.run_, path) before resume, "
-                             "or partial_fit")  # fmt: skip
+            raise InputError("this model has weights alone: it was loaded, or its loss was not "
+                             "finite; wanted persistence.load_checkpoint(model.run_, path) before "
+                             "resume, or partial_fit")  # fmt: skip
         if self.data_ not in (None, series.fingerprint()):
             raise InputError("X: is not the data that this run was begun with; wanted the same, "
                              "with trials and control; partial_fit takes other data")  # fmt: skip
@@ -339,7 +339,13 @@ class DCL(Kept, Facts, TransformerMixin, BaseEstimator):
         self.scores_: dict[str, float] = {}
         seen, held = assembly.held_out(self.run_, series)
         judge = None if held is None else judge_for(self.run_, seen, held, series)
-        train(self.run_, seen, until=until, callback=callback, judge=judge, verbose=self.verbose)
+        try:
+            train(
+                self.run_, seen, until=until, callback=callback, judge=judge, verbose=self.verbose
+            )
+        except TrainingError:
+            self._settle(series, seen, held)  # the weights that were good can be used
+            raise
         if self.run_.interrupted:
             warnings.warn(
                 f"training was interrupted at step {self.run_.step} of {until}", stacklevel=3

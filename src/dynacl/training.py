@@ -27,14 +27,18 @@ from dynacl.objective.density import log_density
 from dynacl.objective.infonce import Loss, info_nce
 from dynacl.progress import Progress
 from dynacl.refitting import refit
-from dynacl.run import Record, Run
+from dynacl.run import Record, Run, Weights
 from dynacl.sampling import Rows, encode, rows, without_inputs
 
 Callback = Callable[[Run, Record], bool | None]
 
 
 class TrainingError(RuntimeError):
-    """Training cannot go on."""
+    """Training cannot go on; the run has the last weights that were good."""
+
+    def __init__(self, said: str, step: int = 0) -> None:
+        super().__init__(said)
+        self.step = step  # the first that went wrong
 
 
 def train(
@@ -60,6 +64,7 @@ def train(
     run.interrupted = ended = False
     if judge is not None and run.step == 0:
         judge.begin(run)
+    marks = [(run.step, run.weights())]  # at the last two records: where to go back to
     started = time.perf_counter() - run.seconds
     with (
         Progress(until, run.step, enabled=verbose) as bar,
@@ -74,15 +79,21 @@ def train(
                 run.pending.append(training_step(run, data))
                 run.step += 1
                 if judge is not None and judge.due(run):
+                    check_finite(run)
                     ended = judge.look(run)
                 if run.step % every == 0 or run.step == until or ended:
                     run.seconds = time.perf_counter() - started
+                    check_finite(run)
                     record = take_record(run)
+                    marks = [marks[-1], (run.step, run.weights())]
                     bar.show(run.step, record, run.cap * math.log(2))
                     if (callback is not None and callback(run, record)) or ended:
                         break
         except KeyboardInterrupt:
             interrupted.append(True)
+        except TrainingError as error:
+            go_back(run, marks, error.step)
+            raise TrainingError(f"{error}; the weights of step {run.step} are kept") from None
         if interrupted and run.step < until:
             run.interrupted = True
             bar.say(f"stopped at step {run.step} of {until}; what was trained is kept")
@@ -215,18 +226,44 @@ def noted_interrupt() -> Iterator[list[bool]]:
         signal.signal(signal.SIGINT, before)
 
 
+def check_finite(run: Run) -> None:
+    """That no loss since the last record, and no weight, is NaN or infinite: the loop waits here.
+
+    Before the judge looks and before a record, so that neither sees what is lost already.
+    """
+    totals = [float(loss.total) for loss in run.pending]
+    bad = next((i for i, total in enumerate(totals) if not math.isfinite(total)), None)
+    if bad is not None:
+        step = run.step - len(totals) + bad + 1
+        said = f"the loss is {totals[bad]} at step {step}"
+    elif all(bool(p.isfinite().all()) for part in run.parts.values() for p in part.parameters()):
+        return
+    else:
+        step = run.step + 1
+        said = f"weights are not finite after step {run.step}"
+    s = run.settings
+    raise TrainingError(
+        f"{said}; lower learning_rate (now {s.learning_rate}) or dynamics_learning_rate (now "
+        f"{s.dynamics_learning_rate})",
+        step,
+    )
+
+
+def go_back(run: Run, marks: list[tuple[int, Weights]], bad: int) -> None:
+    """To the last of these steps whose weights still gave a finite loss at the step after."""
+    run.step, weights = next((m for m in reversed(marks) if m[0] + 1 < bad), marks[0])
+    run.restore(weights)
+    run.history = [record for record in run.history if record["step"] <= run.step]
+    run.pending, run.whole = [], False  # optimisers and randomness are beyond that step
+    run.rest()
+
+
 def take_record(run: Run) -> Record:
-    """Mean of the losses since the last record: the only place where the loop waits."""
+    """Mean of the losses since the last record."""
     losses = torch.stack([torch.stack(list(loss)) for loss in run.pending])
     parts = losses.double().mean(0).tolist()
     run.pending = []
     total, alignment, uniformity = parts
-    if not math.isfinite(total):
-        raise TrainingError(
-            f"the loss is {total} at step {run.step}; lower learning_rate (now "
-            f"{run.settings.learning_rate}) or dynamics_learning_rate (now "
-            f"{run.settings.dynamics_learning_rate})"
-        )
     record = {
         "step": run.step,
         "loss": total,
