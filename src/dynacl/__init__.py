@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dynacl.data import InputError, TimeSeries
     from dynacl.estimator import DCL
     from dynacl.evaluation import evaluate
-    from dynacl.flows import equations
+    from dynacl.flows import equations, fixed_points
     from dynacl.objective import info_nce
     from dynacl.ranking import held_out_prediction, one_standard_error, prediction_score, simplest
     from dynacl.settings import Settings
@@ -30,6 +30,7 @@ else:
             "TimeSeries": "data",
             "equations": "flows",
             "evaluate": "evaluation",
+            "fixed_points": "flows",
             "held_out_prediction": "ranking",
             "info_nce": "objective",
             "one_standard_error": "ranking",
@@ -47,6 +48,7 @@ __all__ = [
     "dynamics",
     "equations",
     "evaluate",
+    "fixed_points",
     "held_out_prediction",
     "info_nce",
     "metrics",
