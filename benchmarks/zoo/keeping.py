@@ -14,7 +14,8 @@ import dynacl
 RUNS = Path(__file__).parents[2] / "runs" / "zoo"
 WHY = Path(__file__).with_name("why.json")  # seed: {task: why it stays below its ceiling}
 # What a fit does not pass through.
-OUTSIDE = {"baselines", "cli", "demo.py", "experiments", "flows.py", "plots.py"}
+OUTSIDE = {"baselines", "cli", "demo.py", "experiments", "flows.py", "plots", "portrait.py",
+           "report"}  # fmt: skip
 
 
 def recipe() -> str:

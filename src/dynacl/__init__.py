@@ -12,7 +12,7 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
-    from dynacl import dynamics, metrics, simulate
+    from dynacl import dynamics, metrics, plots, simulate
     from dynacl.data import InputError, TimeSeries
     from dynacl.estimator import DCL
     from dynacl.evaluation import evaluate
@@ -53,6 +53,7 @@ __all__ = [
     "info_nce",
     "metrics",
     "one_standard_error",
+    "plots",
     "prediction_score",
     "simplest",
     "simulate",

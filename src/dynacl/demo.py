@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from scipy.optimize import linear_sum_assignment
 
 from dynacl import metrics, plots, simulate
-from dynacl.data import TimeSeries
+from dynacl.data import Array, TimeSeries
 from dynacl.estimator import DCL
 from dynacl.evaluation import evaluate
 from dynacl.persistence import to_json
@@ -24,6 +27,7 @@ ROWS = (
     ("dyn_r2_10", "dynR², 10 steps"),
     ("dyn_r2_10_control", "  its control (no dynamics)"),
 )
+SHOWN = 300  # steps of the trial that is drawn
 
 
 def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dict[str, Any]:
@@ -67,24 +71,57 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
 def _draw(out: Path, data: TimeSeries, models: dict[str, DCL]) -> None:
     assert data.truth is not None
     assert data.truth.modes is not None
-    true = data.split(data.truth.latents)
+    true = data.split(data.truth.latents)[0][:SHOWN]
     aligned = {}
     for name, model in models.items():
         x = np.concatenate(model.transform(data))
         L, b = metrics.affine(x, data.truth.latents)
-        aligned[name] = x[: len(true[0])] @ L.T + b
-    settings = models["DCL"].settings_
+        aligned[name] = x[: len(true)] @ L.T + b
+    model = models["DCL"]
+    several = model.settings_.several_from
+    histories = {name: model.history_ for name, model in models.items()}
+    training = plots.training(histories, model.run_.cap, several_from=several)
     figures = {
-        "latents": plots.latents(true[0], aligned),
-        "modes": plots.modes(
+        "latents": _latents(true, aligned),
+        "modes": _modes(
             [m[:-1] for m in data.split(data.truth.modes)[:40]],
-            models["DCL"].modes(data.split(data.observations)[:40]),
+            model.modes(data.split(data.observations)[:40]),
         ),
-        "loss": plots.loss(
-            {name: model.history_ for name, model in models.items()},
-            models["DCL"].run_.cap,
-            settings.several_from,
-        ),
+        "loss": training.figure,
     }
     for name, figure in figures.items():
         save_figure(figure, out / f"{name}.png")
+
+
+def _latents(true: Array, aligned: dict[str, Array]) -> Figure:
+    """A row for each dimension of the state."""
+    d = true.shape[1]
+    figure = Figure(figsize=(8, 0.9 + d), layout="constrained")
+    axes = figure.subplots(d, 1, sharex=True, squeeze=False)[:, 0]
+    for i, axis in enumerate(axes):
+        lines = {name: x[:, i] for name, x in aligned.items()}
+        plots.recovered(true[:, i], lines, name=f"x{i + 1}", ax=axis)
+        if i:
+            axis.get_legend().remove()
+        axis.label_outer()
+    figure.suptitle("Latent state of one trial, true and recovered up to an affine map")
+    return figure
+
+
+def _modes(true: Sequence[Array], inferred: Sequence[Array]) -> Figure:
+    """A row for each trial: true modes, inferred ones with their labels matched, differences."""
+    a, b = np.stack(list(true)), np.stack(list(inferred))
+    K = int(max(a.max(), b.max())) + 1
+    counts = np.zeros((K, K), dtype=int)
+    np.add.at(counts, (b.ravel(), a.ravel()), 1)
+    b = linear_sum_assignment(counts, maximize=True)[1][b]
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
+    for axis, modes, title in zip(axes, (a, b), ("true mode", "inferred mode"), strict=False):
+        plots.mode_raster(list(modes), n_modes=K, ax=axis)
+        axis.get_legend().remove()
+        axis.set_title(title)
+    axes[2].imshow(a != b, aspect="auto", cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
+    axes[2].set(title=f"differ ({(a != b).mean():.2%} of steps)")
+    axes[2].set_xlabel("time step", fontsize="small")
+    return figure

@@ -30,6 +30,7 @@ COMMANDS = {
     "evaluate": "compare a fitted model with the truth in a file",
     "embed": "write the latents (and modes) of data",
     "forecast": "roll the dynamics out from the end of each trial",
+    "plot": "draw what a run has found, and data as it sees them",
     "reproduce": "reproduce a table or figure of the paper",
 }
 

@@ -22,9 +22,11 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
         parser.add_argument(name, *ALIASES.get(name, ()), **SHARED[name])
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
+def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """The file with the data, and what of it to use: what `files.read` reads."""
-    parser.add_argument("data", metavar="DATA", help=".npz, .npy or .csv")
+    parser.add_argument(
+        "data", metavar="DATA", nargs="?" if optional else None, help=".npz, .npy or .csv"
+    )
     parser.add_argument("--key", help="array of an .npz, or comma-separated columns of a .csv")
     parser.add_argument("--control-key", help="the same, for the control input")
     parser.add_argument("--label-key", help="the same, for labels, which are kept beside the data")

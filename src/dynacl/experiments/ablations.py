@@ -111,6 +111,7 @@ def fresh_figures(view: View) -> Figures:
 def closest(train: TimeSeries, fresh: TimeSeries) -> Figure:
     """Five fresh trials with the training trial nearest in R², and the histogram of all."""
     from dynacl.experiments import drawing
+    from dynacl.plots import style
 
     a, b = (_stacked(s) for s in (fresh, train))
     scores = np.zeros((len(a), len(b)))
@@ -126,8 +127,8 @@ def closest(train: TimeSeries, fresh: TimeSeries) -> Figure:
     grid = trials.subplots(d, shown, squeeze=False, sharex=True)
     for i in range(shown):
         for j in range(d):
-            (true,) = grid[j, i].plot(a[i, :, j], color=drawing.TRUE)
-            (near,) = grid[j, i].plot(b[best[i], :, j], color=drawing.FOUND)
+            (true,) = grid[j, i].plot(a[i, :, j], color=style.TRUE)
+            (near,) = grid[j, i].plot(b[best[i], :, j], color=style.FOUND)
             grid[j, i].set_yticks([])
             grid[j, 0].set_ylabel(f"x{j + 1}")
         grid[0, i].set_title(f"R² {scores[i, best[i]]:.2f}", fontsize=9)
@@ -135,7 +136,7 @@ def closest(train: TimeSeries, fresh: TimeSeries) -> Figure:
     trials.legend([true, near], ["fresh trial", "closest training trial"], frameon=False,
                   loc="outside upper center", ncols=2)  # fmt: skip
     axis = histogram.subplots()
-    axis.hist(scores.max(1), bins=20, color=drawing.MUTED)
+    axis.hist(scores.max(1), bins=20, color=style.MUTED)
     axis.set(xlabel="R² to the closest training trial", ylabel="fresh trials")
     return figure
 

@@ -42,6 +42,7 @@ def rows(scale: str) -> list[Row]:
 def figures(view: View) -> Figures:
     """One row per data set: u, true latents, DCL with u, baseline; steps with u = 0 shaded."""
     from dynacl.experiments import drawing
+    from dynacl.plots import style
 
     ours, base = ({f.dataset: f for f in view.done(f"step/{m}")} for m in ("linear+u", "identity"))
     both = sorted(set(ours) & set(base))[:3]
@@ -64,7 +65,7 @@ def figures(view: View) -> Figures:
         for axis, (title, values) in zip(axes[i], shown.items(), strict=True):
             axis.plot(values, linewidth=0.8)
             if len(still):
-                axis.axvspan(still[0], still[-1], color=drawing.MUTED, alpha=0.3, linewidth=0)
+                axis.axvspan(still[0], still[-1], color=style.MUTED, alpha=0.3, linewidth=0)
             axis.set_title(title if i == 0 else "", fontsize=9)
             axis.set_xlabel("time step" if i == len(both) - 1 else "")
         axes[i, 0].set_ylabel(f"data set {dataset}")

@@ -14,17 +14,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from dynacl import plots
+from dynacl.plots.style import CURVES, FOUND, GREEN, MUTED, TRUE
 
 if TYPE_CHECKING:
     from dynacl.experiments.plan import Row
     from dynacl.experiments.render import View
 
-TRUE, FOUND, MUTED = plots.TRUE, plots.FOUND, plots.MUTED
 NAMES = {"identity": "baseline", "switching": "∇-SLDS", "linear": "LDS", "truth": "oracle"}
-COLOURS = {"identity": plots.CURVES["baseline"], "plain": MUTED, "switching": FOUND,
+COLOURS = {"identity": CURVES["baseline"], "plain": MUTED, "switching": FOUND,
            "linear": FOUND, "corrected": FOUND, "truth": TRUE,
-           "asymmetric": "#1b9e77"}  # fmt: skip
+           "asymmetric": GREEN}  # fmt: skip
 LABELS = {"r2": "R² [%]", "mode_accuracy": "mode accuracy [%]", "consistency": "consistency [%]"}
 LINES = ("o-", "s--", "^:", "D-.")  # of the details of a model's curves, in turn
 FRESH = "x--"

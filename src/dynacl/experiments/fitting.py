@@ -39,7 +39,7 @@ FRESH = 100_000  # most steps of a fresh trial
 # Rooms that cannot change the result of a configuration: they say what is asked for, where it runs
 # or what is shown. All other sources count, so that a new one counts from the start.
 NO_EFFECT = (
-    "__main__", "_version", "cli", "demo", "plots", "progress",
+    "__main__", "_version", "cli", "demo", "plots", "portrait", "progress", "report",
     *(f"experiments.{name}" for name in (
         "ablations", "allen", "baselines", "compute", "control", "dynr2", "kde", "lorenz", "mcc",
         "noninjective", "slds", "table1", "vmf",

@@ -94,9 +94,10 @@ def figures(view: View) -> Figures:
 def attractors(view: View, settings: Sequence[tuple[float, float]]) -> Figure:
     """Ground truth, baseline, ∇-SLDS and its mode sequence: one row per setting."""
     from dynacl.experiments import drawing
+    from dynacl.plots import style
 
     figure = drawing.sheet(12, 3 * len(settings))
-    colours = (drawing.TRUE, drawing.COLOURS["identity"], drawing.FOUND)
+    colours = (style.TRUE, drawing.COLOURS["identity"], style.FOUND)
     for i, (dt, noise) in enumerate(settings):
         place = f"dt={dt:g},noise={noise:g}"
         base, ours = (view.example(f"{place}/{m}") for m in ("identity", "switching"))
@@ -112,7 +113,7 @@ def attractors(view: View, settings: Sequence[tuple[float, float]]) -> Figure:
         axis = figure.add_subplot(len(settings), 4, 4 * i + 4)
         if "modes" in ours:
             modes = ours["modes"][ours["modes"] >= 0]  # the last step of a trial has none
-            axis.plot(in_order(modes), ".", color=drawing.FOUND, markersize=1)
+            axis.plot(in_order(modes), ".", color=style.FOUND, markersize=1)
         axis.set(title="modes, by first visit", xlabel="time step", ylabel="mode")
     return figure
 

@@ -76,6 +76,7 @@ def rotations(noises: Sequence[float], modes: int, steps: int = 600) -> Figure:
     """Trajectories of single modes of data set 0, three dimensions of the six per panel."""
     from dynacl import simulate
     from dynacl.experiments import drawing
+    from dynacl.plots import style
 
     figure = drawing.sheet(2.4 * modes, 2.4 * len(noises))
     for i, noise in enumerate(noises):
@@ -89,7 +90,7 @@ def rotations(noises: Sequence[float], modes: int, steps: int = 600) -> Figure:
                 path.append(x)
                 x = A @ x + noise * rng.standard_normal(6)
             axis = figure.add_subplot(len(noises), modes, i * modes + k + 1, projection="3d")
-            axis.plot(*np.array(path)[:, :3].T, color=drawing.TRUE, linewidth=0.6)
+            axis.plot(*np.array(path)[:, :3].T, color=style.TRUE, linewidth=0.6)
             axis.set_title(f"mode {k + 1}" + (f", σ = {noise:g}" if noise else ""), fontsize=9)
             drawing.bare(axis)
     return figure
@@ -98,6 +99,7 @@ def rotations(noises: Sequence[float], modes: int, steps: int = 600) -> Figure:
 def examples(view: View, name: str, rows: Sequence[str]) -> Figures:
     """True and recovered latents and modes of the trial that switches most of all that are kept."""
     from dynacl.experiments import drawing
+    from dynacl.plots import style
 
     trials = [
         (row, kept, slice(int(a), int(b)))
@@ -113,13 +115,13 @@ def examples(view: View, name: str, rows: Sequence[str]) -> Figures:
     figure = drawing.sheet(8, 0.7 * d + 1.2)
     axes = figure.subplots(d + ("modes" in kept), 1, sharex=True, squeeze=False)[:, 0]
     for j in range(d):
-        axes[j].plot(true[:, j], color=drawing.TRUE, linewidth=2, label="true")
-        axes[j].plot(found[:, j], "--", color=drawing.FOUND, linewidth=1.2, label="recovered")
+        axes[j].plot(true[:, j], color=style.TRUE, linewidth=2, label="true")
+        axes[j].plot(found[:, j], "--", color=style.FOUND, linewidth=1.2, label="recovered")
     if "modes" in kept and "true_modes" in kept:
         steps = np.arange(len(true) - 1)  # the last has no mode
         told, inferred = (kept[k][shown][:-1] for k in ("true_modes", "modes"))
-        axes[-1].step(steps, told, color=drawing.TRUE, linewidth=2)
-        axes[-1].step(steps, matched(told, inferred), "--", color=drawing.FOUND, linewidth=1.2)
+        axes[-1].step(steps, told, color=style.TRUE, linewidth=2)
+        axes[-1].step(steps, matched(told, inferred), "--", color=style.FOUND, linewidth=1.2)
         axes[-1].set_ylabel("mode")
     axes[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     axes[0].set_title(row, loc="left", fontsize=9)

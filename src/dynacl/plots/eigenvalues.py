@@ -1,0 +1,93 @@
+"""Eigenvalues of the dynamics: how long each part of a movement lasts, and how fast it turns."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from dynacl.data import Array
+from dynacl.plots.style import MUTED, TRUE, axes, colours, dressed, legend
+from dynacl.spectrum import Spectrum
+
+NAMED = 10  # modes that a legend lists
+MARGIN = 0.15  # of what the eigenvalues span, around them
+
+
+def eigenvalues(spectrum: Spectrum, *, ax: Axes | None = None) -> Axes:
+    """In the complex plane, near where they are: the unit circle, and rings of time constants.
+
+    Outside the circle something grows. On a ring it shrinks to 1/e in the time that is written
+    there; the angle is the turn of one step.
+    """
+    found = spectrum.eigenvalues
+    panel = axes(ax, 2.9)
+    low, high = _window(found)
+    angle = np.linspace(-np.pi, np.pi, 2000)
+    circle = np.exp(1j * angle)
+    panel.plot(circle.real, circle.imag, color=TRUE, linewidth=1, zorder=1)
+    panel.axhline(0, color=MUTED, linewidth=0.4, zorder=0)
+    _rings(panel, spectrum, circle, low, high)
+    for k, (values, colour) in enumerate(zip(found, colours(len(found)), strict=True)):
+        label = f"mode {k}" if 1 < len(found) <= NAMED else None
+        panel.plot(values.real, values.imag, "o", color=colour, markersize=4.5,
+                   markeredgecolor="white", markeredgewidth=0.4, label=label)  # fmt: skip
+    panel.set(xlim=(low.real, high.real), ylim=(low.imag, high.imag))
+    panel.set_aspect("equal", "box")
+    legend(panel)
+    dressed(panel, "Re λ", "Im λ")
+    return panel
+
+
+def time_constants(spectrum: Spectrum, *, ax: Axes | None = None) -> Axes:
+    """Time constant against frequency, a dot for each real eigenvalue and each conjugate pair.
+
+    What grows, or stays for ever, has no time in which it shrinks: it is an arrow at the top.
+    """
+    time, frequency = spectrum.units
+    panel = axes(ax, 2.6)
+    upper = spectrum.eigenvalues.imag >= 0
+    tau = spectrum.time_constants
+    shrinks = np.isfinite(tau) & (tau > 0)
+    known = tau[shrinks & upper]
+    top = 3 * float(known.max()) if len(known) else 1.0
+    for k, colour in enumerate(colours(len(spectrum))):
+        label = f"mode {k}" if 1 < len(spectrum) <= NAMED else None
+        here, gone = upper[k] & shrinks[k], upper[k] & ~shrinks[k]
+        panel.plot(spectrum.frequencies[k, here], tau[k, here], "o", color=colour, markersize=4.5,
+                   markeredgecolor="white", markeredgewidth=0.4, label=label)  # fmt: skip
+        panel.plot(spectrum.frequencies[k, gone], np.full(gone.sum(), top), "^", color=colour,
+                   markersize=6)  # fmt: skip
+    panel.set_yscale("log")
+    panel.grid(color=MUTED, alpha=0.25, linewidth=0.5)
+    legend(panel)
+    dressed(panel, f"frequency ({frequency})", f"time constant ({time})")
+    return panel
+
+
+def _window(found: Array) -> tuple[complex, complex]:
+    """Corners of a square that holds all eigenvalues and a piece of the unit circle."""
+    points = np.r_[found.ravel(), found.ravel() / np.maximum(np.abs(found.ravel()), 1e-12)]
+    x = points.real.min(), points.real.max()
+    y = points.imag.min(), points.imag.max()
+    side = max(x[1] - x[0], y[1] - y[0], 0.02) * (1 + 2 * MARGIN)
+    centre = complex(sum(x) / 2, sum(y) / 2)
+    half = side / 2 * (1 + 1j)
+    return centre - half, centre + half
+
+
+def _rings(panel: Axes, spectrum: Spectrum, circle: Array, low: complex, high: complex) -> None:
+    """Where a part shrinks to 1/e in 1, 3, 10, … times a step; those that the window shows."""
+    unit = spectrum.units[0]
+    for steps in (m * 10**e for e in range(5) for m in (1, 3)):
+        ring = np.exp(-1 / steps) * circle
+        inside = (
+            (ring.real > low.real) & (ring.real < high.real)
+            & (ring.imag > low.imag) & (ring.imag < high.imag)
+        )  # fmt: skip
+        room = (1 - np.exp(-1 / steps)) / (high.real - low.real)
+        if not inside.any() or room < 0.05:  # too near the circle to be told from it
+            continue
+        panel.plot(ring.real, ring.imag, color=MUTED, linewidth=0.6, linestyle=":", zorder=0)
+        at = ring[inside][np.argmin(ring[inside].imag)]
+        panel.annotate(f"{steps * spectrum.step:g} {unit}", (at.real, at.imag), (2, 2),
+                       textcoords="offset points", fontsize="x-small", color=MUTED)  # fmt: skip

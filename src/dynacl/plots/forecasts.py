@@ -1,0 +1,90 @@
+"""Predictions beside what happened, and what they miss by number of steps ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from dynacl.data import Array, InputError
+from dynacl.plots.style import CURVES, FOUND, MUTED, TRUE, axes, dressed, in_time, legend, word
+from dynacl.prediction import HeldOut
+
+LINES = {"linear start": "--", "VAR": "-.", "ARX": "-.", "persistence": ":"}
+
+
+def forecast(
+    predicted: Any,
+    truth: Any = None,
+    *,
+    past: Any = None,
+    interval: tuple[Any, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
+    stride: int = 1,
+    step: float | None = None,
+    name: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """One channel: what was predicted from time 0 on, and what happened.
+
+    predicted, truth: one number per step ahead. past: what was known, up to time 0. interval: the
+    lower and the upper end, one number per step each. beside: other predictions, by name. stride:
+    samples that one step of the model takes. step: seconds between two samples.
+    """
+    predicted = _line(predicted, "predicted")
+    width, words = in_time(step)
+    ahead = width * stride * np.arange(1, len(predicted) + 1)
+    panel = axes(ax, 1.9)
+    if interval is not None:
+        low, high = (_line(end, "interval", len(predicted)) for end in interval)
+        panel.fill_between(ahead, low, high, color=FOUND, alpha=0.2, linewidth=0)
+    if past is not None:
+        known = _line(past, "past")
+        panel.plot(width * np.arange(1 - len(known), 1), known, color=TRUE, linewidth=1.4)
+    if truth is not None:
+        happened = _line(truth, "truth")
+        panel.plot(width * np.arange(1, len(happened) + 1), happened, color=TRUE, linewidth=1.4,
+                   label="truth")  # fmt: skip
+    for other, values in (beside or {}).items():
+        line = _line(values, f"beside[{other!r}]", len(predicted))
+        panel.plot(ahead, line, LINES.get(other, "--"), color=CURVES.get(other, MUTED),
+                   linewidth=1.1, label=other)  # fmt: skip
+    panel.plot(ahead, predicted, color=FOUND, linewidth=1.4, label="model")
+    panel.axvline(0, color=MUTED, linewidth=0.6)
+    legend(panel)
+    dressed(panel, f"{words} from the start of the forecast", word(name))
+    return panel
+
+
+def held_out(found: HeldOut, *, ax: Axes | None = None) -> Axes:
+    """The share of the variance of observations that each model misses, by steps ahead."""
+    panel = axes(ax, 2.3)
+    for name, missed in found.missed.items():
+        shown = np.where(np.isfinite(missed), missed, np.nan)
+        panel.plot(found.horizons, shown, marker="o", markersize=3.5, linewidth=1.3,
+                   linestyle=LINES.get(name, "-"), color=CURVES.get(name, MUTED),
+                   label=name)  # fmt: skip
+    panel.axhline(1, color=MUTED, linewidth=0.6)
+    panel.annotate("the mean would do as well", (0, 1), (3, 3), ha="left",
+                   xycoords=("axes fraction", "data"), textcoords="offset points",
+                   fontsize="x-small", color=MUTED)  # fmt: skip
+    panel.set_yscale("log")
+    if max(found.horizons) > 8:
+        panel.set_xscale("log")
+    panel.xaxis.set_major_locator(FixedLocator(list(found.horizons)))
+    panel.xaxis.set_major_formatter("{x:.0f}")
+    panel.xaxis.set_minor_locator(NullLocator())
+    legend(panel)
+    dressed(panel, "steps ahead", "share of variance missed")
+    return panel
+
+
+def _line(values: Any, name: str, length: int | None = None) -> Array:
+    found: Array = np.asarray(values, dtype=float)
+    if found.ndim != 1 or (length is not None and len(found) != length):
+        wanted = "one number per step" if length is None else f"{length} numbers, one per step"
+        raise InputError(f"{name}: got shape {found.shape}; wanted {wanted}")
+    return found

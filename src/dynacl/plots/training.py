@@ -1,0 +1,58 @@
+"""How the training went: the contrast, and what held-out data said of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from dynacl.data import InputError
+from dynacl.plots.style import BLUE, CURVES, FOUND, MUTED, axes, dressed, legend, word
+from dynacl.run import Record
+
+
+def training(
+    histories: Sequence[Record] | Mapping[str, Sequence[Record]],
+    cap: float,
+    *,
+    several_from: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """How far the loss is below that of guessing, in bits, over the steps; at most `cap`.
+
+    histories: `history_` of a model, or those of several by name. several_from: the step from which
+    the model is asked for several steps ahead, which is harder.
+    """
+    several = histories if isinstance(histories, Mapping) else {"training data": histories}
+    panel = axes(ax, 2.2)
+    for name, history in several.items():
+        bits = [cap - r["loss"] / np.log(2) for r in history]
+        panel.plot([r["step"] for r in history], bits, color=CURVES.get(name, FOUND),
+                   linewidth=1.3, label=word(name))  # fmt: skip
+    panel.axhline(cap, color=MUTED, linestyle=":", linewidth=1, label=f"cap, {cap:.1f} bits")
+    if several_from is not None and several_from > 0:
+        panel.axvline(several_from, color=MUTED, linewidth=0.8)
+        panel.annotate("several steps\nahead from here", (several_from, 0.2 * cap), (4, 0),
+                       textcoords="offset points", color=MUTED, fontsize="x-small")  # fmt: skip
+    panel.set_ylim(0, None)
+    legend(panel)
+    dressed(panel, "training step", "contrast (bits)")
+    return panel
+
+
+def held_out_curve(history: Sequence[Record], *, ax: Axes | None = None) -> Axes:
+    """What the model missed of held-out observations, each time that the training looked."""
+    seen = [(r["step"], r["held_out"]) for r in history if "held_out" in r]
+    if not seen:
+        raise InputError("history: nothing was held out; wanted a fit with validation")
+    # A record repeats the last look until there is a new one.
+    looks = [seen[0], *(new for old, new in itertools.pairwise(seen) if new[1] != old[1])]
+    steps, figures = np.array(looks).T
+    panel = axes(ax, 1.9)
+    panel.plot(steps, np.exp(figures), "o-", color=BLUE, markersize=3.5, linewidth=1.3)
+    panel.set_yscale("log")
+    panel.set_xlim(0, None)
+    dressed(panel, "training step", "share missed, held out")
+    return panel
