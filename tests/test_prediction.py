@@ -38,7 +38,10 @@ def test_each_predictor_misses_what_brute_force_says(model, fresh):
         states = [x[1 : len(x) - 7] @ np.linalg.matrix_power(A, h).T for x, _ in trials]
         ahead = model.readout_(torch.from_numpy(np.concatenate(states)).float()).numpy()
         true = np.concatenate([y[1 + h : len(y) - 7 + h] for _, y in trials])
-        for name, predicted in (("model", ahead), ("persistence", starts)):
+        still = np.concatenate([x[1 : len(x) - 7] for x, _ in trials])
+        still = model.readout_(torch.from_numpy(still)).numpy()
+        for name, predicted in (("model", ahead), ("persistence", starts),
+                                ("identity control", still)):  # fmt: skip
             missed = np.square(predicted - true).sum(1).mean() / variance
             assert found.missed[name][i] == pytest.approx(missed, rel=1e-3)
 
@@ -46,7 +49,9 @@ def test_each_predictor_misses_what_brute_force_says(model, fresh):
 def test_models_of_a_linear_system_miss_its_noise_and_no_more(model, fresh):
     """One step: the share of the noise. All linear models of it are alike."""
     found = held_out_prediction(model, fresh, (1,))
-    assert set(found.missed) == {"model", "linear start", "VAR", "persistence"}
+    assert set(found.missed) == {
+        "model", "linear start", "VAR", "identity control", "persistence",
+    }  # fmt: skip
     best = np.square(_noise(fresh)).sum() / fresh.observations.var(0).sum()
     for name in ("model", "linear start", "VAR"):
         assert found.missed[name][0] == pytest.approx(best, rel=0.1), name

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from dynacl import assembly, inference, parameters, prediction, scoring
-from dynacl.data import Array, InputError, TimeSeries, in_order
+from dynacl.data import Array, InputError, TimeSeries
 from dynacl.facts import Facts
+from dynacl.forecasting import Forecasting
 from dynacl.judging import judge_for
 from dynacl.keeping import Kept
 from dynacl.parameters import DECODERS
@@ -31,7 +31,7 @@ from dynacl.training import Callback, TrainingError, train
 LOOKED_BACK = 10_000  # rows of the training data that are scored when it is over
 
 
-class DCL(Kept, Facts, TransformerMixin, BaseEstimator):
+class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
     __doc__ = f"""Dynamics contrastive learning: an encoder and the dynamics of what it recovers.
 
     Parameters
@@ -64,8 +64,7 @@ class DCL(Kept, Facts, TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dynacl import DCL, simulate
+    >>>     >>> from dynacl import DCL, simulate
     >>> data = simulate.lds(rng=np.random.default_rng(0), trials=10, steps=100)
     >>> model = DCL(n_components=3, max_iter=10, random_state=0).fit(data)
     >>> model.transform(data.observations).shape
@@ -227,37 +226,6 @@ class DCL(Kept, Facts, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "encoder_")
         series, x, now = self._latents(self._driven(X, u))
         return like(X, series, inference.predict(self.run_, series, now, x))
-
-    def forecast(self, X: Any, steps: int, *, u: Any = None, modes: str | None = None) -> Any:
-        """Roll out from the end of each trial: (steps, d).
-
-        u: the control input, (steps, d_u), for models that have one: one row per forecast step. Row
-        0 acts on the last observed step: it is the last row of the past u. A model with
-        `control_lags` or hidden modes needs that past u too: as TimeSeries.of(X, past_u).
-        modes: how a model with hidden modes goes on: "hold" the last inferred mode (the default),
-        or "markov": the mean over modes that move by `transitions_`, which was learned in fit.
-        A gated model reads its modes off the state: "gated", which is its default.
-        """
-        check_is_fitted(self, "encoder_")
-        if not isinstance(steps, int | np.integer) or steps < 1:
-            raise InputError(f"steps: got {steps!r}; wanted a whole number of at least 1")
-        f = self.run_.dynamics
-        inference.check_forecast(self.run_, modes)
-        series = self._series(X)
-        if f.infers_modes and self.n_controls_in_ not in (0, series.n_controls):
-            raise InputError("X: the mode to go on with is inferred under the control so far; "
-                             "wanted TimeSeries.of(X, past_u) as X")  # fmt: skip
-        if self.settings_.past_inputs and self.n_controls_in_ != series.n_controls:
-            raise InputError("X: the state to start from is told from past inputs too; wanted "
-                             "TimeSeries.of(X, past_u) as X")  # fmt: skip
-        series, x, _ = self._latents(series)
-        control = inference.future_control(
-            self.run_, in_order(u, X), int(steps), self.n_controls_in_, series.n_trials
-        )
-        chain = self.transitions_ if modes == inference.MARKOV else None
-        out = inference.forecast(self.run_, series, x, int(steps), control, chain)
-        inference.warn_of_divergence(f, x, out)
-        return like(X, series, list(out))
 
     def prediction_score(
         self, X: Any, y: Any = None, *, u: Any = None, horizons: Sequence[int] | None = None

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from dynacl._version import __version__
 from dynacl.data import InputError
+from dynacl.intervals import Errors
 from dynacl.linear_models import ARX
 from dynacl.objective.infonce import Loss
 from dynacl.readout import Readout
@@ -104,6 +105,8 @@ def load_beside(run: Run, weights: Mapping[str, Tensor], n_controls: int) -> Non
     arx = {k: v.numpy() for k, v in _under("arx.", weights).items()}
     if arx:
         run.arx = ARX.of_arrays(run.settings.time_lags, n_controls, arx)
+    errors = {k: v.numpy() for k, v in _under("errors.", weights).items()}
+    run.errors = Errors(**errors) if errors else None
 
 
 def _readout(weights: Mapping[str, Tensor]) -> Readout | None:
@@ -220,6 +223,8 @@ def _beside(run: Run) -> dict[str, Tensor]:
         found["start.readout"] = run.start.readout.state_dict()
     if run.arx is not None:
         found["arx"] = {k: torch.from_numpy(v) for k, v in run.arx.arrays().items()}
+    if run.errors is not None:
+        found["errors"] = {k: torch.from_numpy(v) for k, v in run.errors._asdict().items()}
     return {
         f"{name}.{k}": v.detach().cpu().contiguous()
         for name, weights in found.items()

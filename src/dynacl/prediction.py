@@ -2,7 +2,8 @@
 
 A prediction starts from a window of observations, goes h steps by the dynamics, and comes back to
 observations by the readout. Beside it stand models that take no training: the best linear state, a
-vector autoregression of the same lags, and persistence, for which nothing changes.
+vector autoregression of the same lags, the identity control, for which the latents do not change,
+and persistence, for which the observations do not.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from dynacl import inference
 from dynacl.data import Array, InputError, TimeSeries
+from dynacl.intervals import Errors
 from dynacl.linear_models import ARX
 from dynacl.readout import Readout
 from dynacl.recipe import correlation_time
@@ -28,7 +30,12 @@ FURTHEST = 20  # steps ahead that are judged, at most
 NUMBERS = 1 << 22  # of predicted observations in work at a time
 MOST = 20_000  # rows that an autoregression is fitted to …
 WORK = 1e9  # … and fewer where they are wide: it keeps a tenth as many components as rows
-MODEL, START, PERSISTENCE = "model", "linear start", "persistence"
+ERRORS_TO = 100  # steps ahead for which errors are kept, at most, …
+ERRORS_AT = 12  # … at so many of these steps; between them they are interpolated
+ERRORS_OF = 1_000  # most forecasts that errors are taken of …
+FEWEST = 50  # … and fewest, from which a quantile can be told
+MODEL, START, IDENTITY, PERSISTENCE = "model", "linear start", "identity control", "persistence"
+WIDTH = len(IDENTITY) + 2  # of the first column of a table
 Ahead = Callable[[slice], Array]  # predictions of some of the starts, (n, H, D)
 
 
@@ -66,12 +73,30 @@ class HeldOut(NamedTuple):
         return cls(tuple(saved["horizons"]), values)
 
     def __str__(self) -> str:
-        head = "steps ahead".ljust(14) + "".join(f"{h:>10}" for h in self.horizons)
+        head = "steps ahead".ljust(WIDTH) + "".join(f"{h:>10}" for h in self.horizons)
         rows = [
-            name.ljust(14) + "".join(f"{_short(share):>10}" for share in shares)
+            name.ljust(WIDTH) + "".join(f"{_short(share):>10}" for share in shares)
             for name, shares in self.missed.items()
         ]
         return "\n".join(["share of the variance of observations that is missed", head, *rows])
+
+
+class Squares(NamedTuple):
+    """Squared errors of predictions from each start, summed over channels."""
+
+    horizons: tuple[int, ...]
+    starts: Array  # (n,), rows of the series
+    errors: dict[str, Array]  # by name, "model" first; (n, H)
+    variance: float  # of the observations at the starts, summed over channels
+
+    def held_out(self) -> HeldOut:
+        """As shares of the variance, over all starts."""
+        scale = max(self.variance, float(np.finfo(np.float32).tiny))
+        with np.errstate(over="ignore", invalid="ignore"):
+            missed = {name: errors.mean(0) / scale for name, errors in self.errors.items()}
+        return HeldOut(
+            self.horizons, {k: np.where(np.isfinite(v), v, np.inf) for k, v in missed.items()}
+        )
 
 
 def listed(steps: Sequence[int]) -> str:
@@ -129,35 +154,78 @@ def held_out(
     readout: the run's own, unless another is given. beside: and what else the run keeps to be
     compared with.
     """
-    readout = run.readout if readout is None else readout
-    if readout is None:
-        raise InputError("this model was saved before models kept a readout; wanted one that "
-                         "`settle` was called on, with its training data")  # fmt: skip
+    return squares(run, series, horizons, readout=readout, beside=beside).held_out()
+
+
+def squares(
+    run: Run,
+    series: TimeSeries,
+    horizons: Sequence[int],
+    *,
+    readout: Readout | None = None,
+    beside: bool = True,
+) -> Squares:
+    """As `held_out`, from each start."""
+    readout = own_readout(run) if readout is None else readout
     horizons = checked(run, horizons)
     offset, past = run.settings.time_offset, run.settings.past
     reach = max(horizons) * offset
-    # Not a trial's first, whose modes no pair has told yet.
-    starts = _spread(series.steps(reach, past + 1, allow_short=True))
+    starts = spread_starts(series, reach, past, ROWS)
     if len(starts) == 0:
         raise InputError(f"X: no trial has room for {past + 2} steps and {reach} after them; "
                          "wanted longer trials or fewer steps ahead")  # fmt: skip
     y, after = series.observations, np.array(horizons) * offset
-    ahead = {MODEL: _by_run(run, readout, series, starts, horizons)}
+    ahead = {MODEL: by_run(run, readout, series, starts, horizons)}
     if beside:
-        ahead |= _by_others(run, series, starts, horizons)
+        ahead |= _by_others(run, readout, series, starts, horizons)
     ahead[PERSISTENCE] = lambda part: y[starts[part]][:, None]
-    total = {name: np.zeros(len(after)) for name in ahead}
+    errors = {name: np.empty((len(starts), len(after))) for name in ahead}
     size = max(1, NUMBERS // (reach * series.n_features))
     for i in range(0, len(starts), size):
         part = slice(i, i + size)
         true = y[starts[part, None] + after].astype(float)
         for name, predicted in ahead.items():
             with np.errstate(over="ignore", invalid="ignore"):
-                total[name] += np.square(true - predicted(part)).sum((0, 2))
-    variance = len(starts) * float(y[starts].var(0, dtype=float).sum())
-    scale = max(variance, float(np.finfo(np.float32).tiny))
-    missed = {k: np.where(np.isfinite(v), v / scale, np.inf) for k, v in total.items()}
-    return HeldOut(horizons, missed)
+                errors[name][part] = np.square(true - predicted(part)).sum(2)
+    return Squares(horizons, starts, errors, float(y[starts].var(0, dtype=float).sum()))
+
+
+def own_readout(run: Run) -> Readout:
+    if run.readout is None:
+        raise InputError("this model was saved before models kept a readout; wanted one that "
+                         "`settle` was called on, with its training data")  # fmt: skip
+    return run.readout
+
+
+def spread_starts(series: TimeSeries, reach: int, past: int, most: int) -> Array:
+    """Rows to predict from, evenly spread, that have `reach` rows after them.
+
+    Not a trial's first, whose modes no pair has told yet.
+    """
+    return _spread(series.steps(reach, past + 1, allow_short=True), most)
+
+
+def errors(run: Run, held: TimeSeries) -> Errors | None:
+    """The errors of a run on data that it was not trained on; None: there are too few.
+
+    A hidden mode is taken from the last pair alone; a forecast decodes the trial, and errs less.
+    """
+    if run.readout is None or not run.encoder.symmetric:
+        return None
+    offset, past = run.settings.time_offset, run.settings.past
+    room = held.lengths - past - 1
+    counts = np.maximum(room - offset * np.arange(1, ERRORS_TO + 1)[:, None], 0).sum(1)
+    # As far as half of the starts go: the rest would be of the first steps of trials alone.
+    enough = int((counts >= max(FEWEST, counts[0] / 2)).sum())
+    if enough == 0:
+        return None
+    horizons = np.unique(np.geomspace(1, enough, min(enough, ERRORS_AT)).round().astype(np.int64))
+    most = int(np.clip(2 * NUMBERS // (len(horizons) * held.n_features), FEWEST, ERRORS_OF))
+    starts = spread_starts(held, enough * offset, past, most)
+    true = held.observations[starts[:, None] + horizons * offset]
+    found = true - by_run(run, run.readout, held, starts, horizons.tolist())(slice(None))
+    # Forecasts whose steps overlap err alike.
+    return Errors.of(horizons, found, np.minimum(len(starts), 1 + counts[0] // horizons))
 
 
 def checked(run: Run, horizons: Sequence[int], name: str = "horizons") -> tuple[int, ...]:
@@ -171,7 +239,7 @@ def checked(run: Run, horizons: Sequence[int], name: str = "horizons") -> tuple[
     return tuple(int(h) for h in horizons)
 
 
-def _by_run(
+def by_run(
     run: Run, readout: Readout, series: TimeSeries, starts: Array, horizons: Sequence[int]
 ) -> Ahead:
     """By encoder, dynamics and readout, as the run is now."""
@@ -191,18 +259,32 @@ def _by_run(
 
 
 def _by_others(
-    run: Run, series: TimeSeries, starts: Array, horizons: Sequence[int]
+    run: Run, readout: Readout, series: TimeSeries, starts: Array, horizons: Sequence[int]
 ) -> dict[str, Ahead]:
-    """By the linear start, where the run had one, and by autoregression."""
+    """By the linear start, where the run had one, by autoregression, and without dynamics."""
     found: dict[str, Ahead] = {}
     if run.start is not None:
         with at_start(run, run.start.encoder, run.start.dynamics):
-            found[START] = _by_run(run, run.start.readout, series, starts, horizons)
+            found[START] = by_run(run, run.start.readout, series, starts, horizons)
     if run.arx is not None:
         arx, after = run.arx, np.array(horizons) * run.settings.time_offset
         name = "ARX" if arx.n_controls else "VAR"
         found[name] = lambda p: arx.rolled_out(series, starts[p], int(after.max()))[:, after - 1]
+    found[IDENTITY] = _standing(run, readout, series, starts)
     return found
+
+
+def _standing(run: Run, readout: Readout, series: TimeSeries, starts: Array) -> Ahead:
+    """By encoder and readout, as if the latents stayed where they are."""
+    t = np.searchsorted(series.with_past(run.settings.past), starts)
+    x = torch.from_numpy(inference.latents(run, series)[t])
+
+    def ahead(part: slice) -> Array:
+        with torch.inference_mode():
+            y: Array = readout(x[part]).numpy()[:, None]
+        return y
+
+    return ahead
 
 
 @contextmanager
@@ -226,6 +308,7 @@ def prepare(run: Run, seen: TimeSeries, held: TimeSeries | None) -> None:
     """All that `held_out` needs, from what the run trains on; when it stands still."""
     run.readout = fit_readout(run, seen)
     run.horizons = horizons_for(run, seen, seen if held is None else held)
+    run.errors = None if held is None else errors(run, held)
     if run.arx is None:
         run.arx = ARX(run.settings.time_lags).fit(seen.head(_enough(run, seen)))
     if run.start is None and run.floor is not None:
@@ -242,7 +325,7 @@ def _enough(run: Run, series: TimeSeries) -> int:
     return int(np.clip(WORK / numbers**2, (100 * WORK) ** (1 / 3), MOST))
 
 
-def _spread(rows: Array) -> Array:
-    """At most ROWS of them, evenly spread."""
-    some: Array = rows[:: max(1, -(-len(rows) // ROWS))]
+def _spread(rows: Array, most: int = ROWS) -> Array:
+    """At most so many of them, evenly spread."""
+    some: Array = rows[:: max(1, -(-len(rows) // most))]
     return some

@@ -20,8 +20,9 @@ def held_out_prediction(
     """Shares of the variance of `data` that are missed, by number of steps ahead.
 
     By the model and its `readout_`, its linear start (where it had one), an autoregression of the
-    same lags, and persistence; all of them fitted to the training data of the model. horizons: None
-    takes those of `fit`, 1 to as far as its observations are correlated.
+    same lags, the model with latents that do not change, and persistence; all of them fitted to the
+    training data of the model. horizons: None takes those of `fit`, 1 to as far as its observations
+    are correlated.
 
     Examples
     --------
@@ -32,7 +33,7 @@ def held_out_prediction(
     >>> model = DCL(n_components=3, max_iter=10, random_state=0).fit(data)
     >>> found = held_out_prediction(model, simulate.again(data, rng=rng), (1, 5))
     >>> list(found.missed)
-    ['model', 'linear start', 'VAR', 'persistence']
+    ['model', 'linear start', 'VAR', 'identity control', 'persistence']
     """
     check_is_fitted(model, "encoder_")
     series = model._driven(data, u)

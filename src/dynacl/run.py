@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from dynacl.data import Units
 from dynacl.dynamics.base import Dynamics
 from dynacl.encoders import Encoder
+from dynacl.intervals import Errors
 from dynacl.linear_models import ARX
 from dynacl.objective.emphasis import Emphasis
 from dynacl.objective.geometry.base import Geometry
@@ -76,6 +77,7 @@ class Run:
     horizons: tuple[int, ...] = (1,)  # steps ahead by which the run is judged
     start: Start | None = None  # what it is compared with: where it started …
     arx: ARX | None = None  # … and an autoregression of the same lags
+    errors: Errors | None = None  # of its forecasts of held-out data; None: not known
     units: Units | None = None  # of the observations it was begun with; others are brought to them
     control_units: Units | None = None
 

@@ -1,0 +1,124 @@
+"""What comes after the end of each trial: latents, observations, and how far these may be off."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+from sklearn.utils.validation import check_is_fitted
+
+from dynacl import inference, prediction
+from dynacl.data import Array, InputError, TimeSeries, in_order
+from dynacl.run import Run
+from dynacl.settings import Settings
+from dynacl.shapes import is_one, like
+from dynacl.values import Whole
+
+
+class Forecast(NamedTuple):
+    """Observations to come, and the ends of the interval around each, in the shape of the input."""
+
+    observations: Any
+    lower: Any
+    upper: Any
+
+
+class Forecasting:
+    """What `DCL` inherits: forecasts, and the way back from latents to observations."""
+
+    run_: Run
+    settings_: Settings
+    transitions_: Array | None
+    n_controls_in_: int
+
+    @abstractmethod
+    def _series(self, X: Any, u: Any = None, reset: bool = False) -> TimeSeries: ...
+
+    @abstractmethod
+    def _latents(self, series: TimeSeries) -> tuple[TimeSeries, Array, Array]: ...
+
+    def forecast(
+        self,
+        X: Any,
+        steps: int,
+        *,
+        u: Any = None,
+        modes: str | None = None,
+        observations: bool = False,
+        interval: float | None = None,
+    ) -> Any:
+        """Roll out from the end of each trial: (steps, d), or (steps, D) with `observations`.
+
+        u: the control input, (steps, d_u), for models that have one: one row per forecast step. Row
+        0 acts on the last observed step: it is the last row of the past u. A model with
+        `control_lags` or hidden modes needs that past u too: as TimeSeries.of(X, past_u).
+        modes: how a model with hidden modes goes on: "hold" the last inferred mode (the default),
+        or "markov": the mean over modes that move by `transitions_`, which was learned in fit.
+        A gated model reads its modes off the state: "gated", which is its default.
+        observations: as `reconstruct` makes them of the latents.
+        interval: 0.9 gives a `Forecast` of observations with the ends of the interval that holds 90
+        % of them, for each channel by itself. It comes from the errors on data that `fit` held out,
+        and is NaN further ahead than these go.
+        """
+        check_is_fitted(self, "encoder_")
+        if not Whole().accepts(steps):
+            raise InputError(f"steps: got {steps!r}; wanted {Whole().wanted}")
+        self._check_forecast(modes, observations, interval)
+        series = self._series(X)
+        f = self.run_.dynamics
+        if f.infers_modes and self.n_controls_in_ not in (0, series.n_controls):
+            raise InputError("X: the mode to go on with is inferred under the control so far; "
+                             "wanted TimeSeries.of(X, past_u) as X")  # fmt: skip
+        if self.settings_.past_inputs and self.n_controls_in_ != series.n_controls:
+            raise InputError("X: the state to start from is told from past inputs too; wanted "
+                             "TimeSeries.of(X, past_u) as X")  # fmt: skip
+        series, x, _ = self._latents(series)
+        control = inference.future_control(
+            self.run_, in_order(u, X), int(steps), self.n_controls_in_, series.n_trials
+        )
+        chain = self.transitions_ if modes == inference.MARKOV else None
+        out = inference.forecast(self.run_, series, x, int(steps), control, chain)
+        inference.warn_of_divergence(f, x, out)
+        if not observations:
+            return like(X, series, list(out))
+        y = observed(self.run_, out)
+        if interval is None:
+            return like(X, series, list(_given(self.run_, y)))
+        assert self.run_.errors is not None
+        ends = self.run_.errors.around(y, interval)
+        return Forecast(*(like(X, series, list(_given(self.run_, part))) for part in (y, *ends)))
+
+    def reconstruct(self, Z: Any) -> Any:
+        """Observations from latents, by `readout_`: an (n, d) array, or trials of such.
+
+        What latents do not tell of an observation, such as its noise, is at its mean.
+        """
+        check_is_fitted(self, "encoder_")
+        latents = TimeSeries.of(Z, name="Z").within(None, None)
+        d = len(prediction.own_readout(self.run_).shift)
+        if latents.n_features != d:
+            raise InputError(f"Z: has {latents.n_features} columns; wanted {d}, the latents of "
+                             "this model")  # fmt: skip
+        y = _given(self.run_, observed(self.run_, latents.observations))
+        return y if is_one(Z) else like(Z, latents, y)
+
+    def _check_forecast(self, modes: str | None, observations: bool, interval: Any) -> None:
+        inference.check_forecast(self.run_, modes)
+        if interval is not None and not observations:
+            raise InputError("interval: is of observations; wanted observations=True with it")
+        if interval is not None and self.run_.errors is None:
+            raise InputError("interval: this model has no errors on held-out data to tell it from; "
+                             "wanted a fit with validation, and trials long enough")  # fmt: skip
+
+
+def observed(run: Run, x: Array) -> Array:
+    """What the readout makes of latents (..., d), in the units of the run."""
+    with torch.inference_mode():
+        y: Array = prediction.own_readout(run)(torch.from_numpy(x)).numpy()
+    return y
+
+
+def _given(run: Run, y: Array) -> Array:
+    """Observations in the units that they were given in."""
+    return y if run.units is None else run.units.restore(y)
