@@ -1,18 +1,24 @@
 """`dynacl forecast`: with held, wandering and gated modes, and under a control to come."""
 
+import csv
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from command_line import dynacl, refusal
-from dynacl import DCL, TimeSeries
+from command_line import dynacl, quick_fit, refusal
+from dynacl import DCL, TimeSeries, simulate
+from dynacl.forecasting import when
 
 TRIALS, STEPS = 6, 40  # of the data in `world`
 
 
 def test_forecast_without_out_prints_csv(recovered):
     printed = dynacl("forecast", recovered / "run", recovered / "slds.npz", "--steps", 2)
-    assert np.loadtxt(printed.splitlines(), delimiter=",").shape == (80, 2)
+    head, *rows = printed.splitlines()
+    assert head == "trial,step,ahead,x1,x2"
+    assert np.loadtxt(rows, delimiter=",").shape == (80, 5)
 
 
 def test_forecast_by_markov_chain_differs_from_holding_the_mode(world, tmp_path):
@@ -29,7 +35,7 @@ def test_forecast_by_markov_chain_differs_from_holding_the_mode(world, tmp_path)
 def test_gated_forecast_and_spectral_radius(world, capsys):
     gated = ("--steps", 5, "--modes", "gated")
     printed = dynacl("forecast", world / "gated", world / "slds.npz", *gated)
-    assert len(printed.splitlines()) == 5 * TRIALS
+    assert len(printed.splitlines()) == 1 + 5 * TRIALS
     radius = DCL.load(world / "gated", device="cpu").spectral_radius_
     said = capsys.readouterr().err
     assert said.startswith("spectral radius: " + ", ".join(f"{r:.5f}" for r in radius))
@@ -45,13 +51,13 @@ def test_forecast_that_runs_off_warns_and_still_answers(world, tmp_path, capsys)
     said = capsys.readouterr().err
     assert f"warning: the roll-out of {TRIALS} of {TRIALS} trials leaves the data" in said
     assert "spectral radius: 2.00000, 2.00000" in said
-    assert len(printed.splitlines()) == 30 * TRIALS
+    assert len(printed.splitlines()) == 1 + 30 * TRIALS
 
 
 def test_forecast_takes_the_control_to_come(world):
     steps = ("--steps", 4, "--control", world / "u.csv")
     printed = dynacl("forecast", world / "driven", world / "driven.npz", *steps)
-    assert len(printed.splitlines()) == 4 * TRIALS
+    assert len(printed.splitlines()) == 1 + 4 * TRIALS
 
 
 def test_forecast_finds_the_control_in_a_file_with_more(world, tmp_path):
@@ -73,7 +79,61 @@ def test_forecast_finds_the_control_in_a_file_with_more(world, tmp_path):
         np.testing.assert_array_equal(found, np.concatenate(expected))
 
 
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """A table with names and times, and a model of it that has errors on held-out data."""
+    folder = tmp_path_factory.mktemp("named")
+    made = simulate.lds(rng=np.random.default_rng(0), d=2, trials=12, steps=100, observed=3,
+                        mixing="linear", noise=0.05)  # fmt: skip
+    series = replace(made, truth=None, names=("flow", "level, m", "step"),
+                     times=np.tile(np.arange(100) * 0.25, 12))  # fmt: skip
+    series.write(folder / "data.npz")
+    quick_fit(folder, "run", data="data.npz")
+    return folder
+
+
+def test_observations_to_come_have_the_names_and_times_of_the_input(named, tmp_path):
+    out = tmp_path / "future.csv"
+    dynacl("forecast", named / "run", named / "data.npz", "--steps", 4, "--observations",
+           "--interval", 0.9, "--out", out)  # fmt: skip
+    with open(out) as file:
+        rows = list(csv.DictReader(file))
+    columns = [f"{name}{end}" for name in ("flow", "level, m", "observations_step")
+               for end in ("", "_lower", "_upper")]  # fmt: skip
+    assert list(rows[0]) == ["trial", "step", "ahead", "time", *columns]
+    assert [int(row["trial"]) for row in rows] == np.repeat(np.arange(12), 4).tolist()
+    assert [int(row["step"]) for row in rows] == [100, 101, 102, 103] * 12
+    assert [int(row["ahead"]) for row in rows] == [1, 2, 3, 4] * 12
+    assert [float(row["time"]) for row in rows[:4]] == [25, 25.25, 25.5, 25.75]
+    model, series = DCL.load(named / "run", device="cpu"), TimeSeries.read(named / "data.npz")
+    found = model.forecast(series, 4, observations=True, interval=0.9)
+    for i, name in enumerate(("flow", "level, m", "observations_step")):
+        for end, part in zip(("", "_lower", "_upper"), found, strict=True):
+            written = [float(row[name + end]) for row in rows]
+            np.testing.assert_allclose(written, np.concatenate(part)[:, i], rtol=1e-6)
+
+
+def test_an_archive_of_observations_to_come_holds_the_same(named, tmp_path):
+    out = tmp_path / "future.npz"
+    dynacl("forecast", named / "run", named / "data.npz", "--steps", 4, "--observations",
+           "--interval", 0.9, "--out", out)  # fmt: skip
+    found = np.load(out)
+    assert found["observations"].shape == found["lower"].shape == (48, 3)
+    assert (found["lower"] < found["upper"]).all()
+    assert TimeSeries.read(out).n_trials == 12
+
+
+def test_dates_go_on_at_the_interval_of_the_recording():
+    days = np.datetime64("2024-02-27") + np.arange(3)
+    series = replace(TimeSeries.of(np.zeros((3, 1))), times=days)
+    found = when(series, 2, 1)["time"].astype(str)
+    assert found.tolist() == ["2024-03-01", "2024-03-02"]
+
+
 BAD = {
+    "an interval without observations": (
+        ("switching", "slds.npz", "--steps", "3", "--interval", "0.9"),
+        "interval: is of observations"),
     "gate of a switching model": (
         ("switching", "slds.npz", "--steps", "3", "--modes", "gated"),
         "'gated' does not fit SwitchingLinear"),

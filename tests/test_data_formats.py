@@ -244,18 +244,33 @@ def test_a_written_table_of_results_can_be_read(tmp_path: Path, suffix: str) -> 
     results = {"latents": A, "bounds": np.array([0, 2, 5]), "modes": np.arange(5)}
     write_table(path, results, "latents")
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    back = read(path, key="latents" if suffix == ".npz" else None)
+    back = read(path, key={".npz": "latents", ".csv": "x1,x2,x3"}.get(suffix))
     np.testing.assert_allclose(back.observations, A, rtol=1e-6)  # seven digits in text
 
 
 def test_results_keep_all_arrays_in_npz_and_a_header_in_csv(tmp_path: Path) -> None:
-    results = {"latents": A, "modes": np.arange(5)}
+    results = {"latents": A, "mode": np.arange(5), "bounds": np.array([0, 2, 5])}
     write_table(tmp_path / "z.npz", results, "latents")
     with np.load(tmp_path / "z.npz") as file:
-        assert sorted(file.files) == ["latents", "modes"]
-        np.testing.assert_array_equal(file["modes"], results["modes"])
+        assert sorted(file.files) == ["bounds", "latents", "mode"]
+        np.testing.assert_array_equal(file["mode"], results["mode"])
     write_table(tmp_path / "z.csv", results, "latents")
-    assert (tmp_path / "z.csv").read_text().split("\n")[0] == "x1,x2,x3"
+    assert (tmp_path / "z.csv").read_text().split("\n")[0] == "mode,x1,x2,x3"
+
+
+def test_columns_of_results_keep_their_digits_and_names(tmp_path: Path) -> None:
+    table = np.array([[1e7 + 0.04, np.nan], [-3.0, 0.1]])
+    results = {
+        "trial": np.array([0, 1]),
+        "y": table,
+        "lower": table - 1,
+        "names": ["a, b", "trial"],
+    }
+    write_table(tmp_path / "z.csv", results, "y")
+    head, first, second = (tmp_path / "z.csv").read_text().splitlines()
+    assert head == 'trial,"a, b","a, b_lower",y_trial,y_trial_lower'
+    assert first == "0,10000000.04,9999999.04,,"
+    assert second == "1,-3,-4,0.1,-0.9"
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(

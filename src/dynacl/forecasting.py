@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
@@ -122,3 +123,22 @@ def observed(run: Run, x: Array) -> Array:
 def _given(run: Run, y: Array) -> Array:
     """Observations in the units that they were given in."""
     return y if run.units is None else run.units.restore(y)
+
+
+def when(series: TimeSeries, steps: int, offset: int) -> dict[str, Array]:
+    """Of each row of a forecast, the trial, the step in the trial, and how many steps ahead it is.
+
+    And the time, where the series has times: the recording's median interval goes on.
+    """
+    ahead = np.arange(1, steps + 1)
+    found = {
+        "trial": np.repeat(np.arange(series.n_trials), steps),
+        "step": (series.lengths[:, None] - 1 + offset * ahead).ravel(),
+        "ahead": np.tile(ahead, series.n_trials),
+    }
+    t = series.steps(1, allow_short=True)
+    if series.times is not None and len(t):
+        between = np.sort(series.times[t + 1] - series.times[t])[len(t) // 2]
+        last = series.times[series.bounds[1:] - 1]
+        found["time"] = (last[:, None] + offset * ahead * between).ravel()
+    return found

@@ -33,13 +33,18 @@ def run(options: argparse.Namespace) -> None:
     new_file(options.out, options.force, BY_SUFFIX)
     trials = model.transform(series, pad=options.pad)
     latents = np.concatenate(trials)
-    parts = {"bounds": np.concatenate([[0], np.cumsum([len(x) for x in trials])])}
+    lost = 0 if options.pad else model.settings_.past
+    cut = series.trimmed(lost)
+    parts = {"bounds": cut.bounds, "trial": np.repeat(np.arange(cut.n_trials), cut.lengths)}
+    parts["step"] = np.arange(len(cut)) - np.repeat(cut.bounds[:-1], cut.lengths) + lost
+    if cut.times is not None:
+        parts["time"] = cut.times
     if model.run_.dynamics.n_modes:
-        parts["modes"] = np.full(len(latents), -1, dtype=np.int64)
+        parts["mode"] = np.full(len(latents), -1, dtype=np.int64)
         if options.pad:
             series = series.padded(model.settings_.past)
         modes = model.modes(series, decode=options.decode)
         for start, found in zip(parts["bounds"], modes, strict=False):
-            parts["modes"][start : start + len(found)] = found
+            parts["mode"][start : start + len(found)] = found
     write_table(Path(options.out), {"latents": latents, **parts}, "latents")
     print(f"{options.out}: latents {latents.shape}")

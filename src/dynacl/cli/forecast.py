@@ -11,16 +11,23 @@ import numpy as np
 from dynacl.cli.files import new_file, read
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.data import Array, TimeSeries
-from dynacl.data.formats import BY_SUFFIX, write_table
+from dynacl.data.formats import BY_SUFFIX, as_csv, columns_of, write_table
 from dynacl.parameters import FORECASTS
 
-EXAMPLE = "dynacl forecast runs/slds new.npz --steps 50 --out future.csv"
+EXAMPLE = """\
+dynacl forecast runs/slds new.npz --steps 50 --out future.csv
+dynacl forecast runs/tank tank.csv --steps 50 --observations --interval 0.9 --out future.csv"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_data(parser)
     parser.add_argument("--steps", type=int, required=True, help="steps ahead")
+    parser.add_argument("--observations", action="store_true", help="observations, in their own "
+                        "units and columns, in place of latents")  # fmt: skip
+    parser.add_argument("--interval", type=float, metavar="SHARE", help="with --observations: the "
+                        "interval around each that holds this share, such as 0.9, by the errors on "
+                        "data that fit held out")  # fmt: skip
     parser.add_argument("--modes", choices=FORECASTS, help="hold the last mode (default), or let "
                         "modes move as a Markov chain; gated models read them off the "
                         "state")  # fmt: skip
@@ -33,22 +40,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from dynacl.estimator import DCL
+    from dynacl.forecasting import Forecast, when
 
     model, series = DCL.load(options.run, device=options.device), read(options)
     if options.out is not None:
         new_file(options.out, options.force, BY_SUFFIX)
     u = None if options.control is None else _read_control(options.control)
-    future = model.forecast(series, options.steps, u=u, modes=options.modes)
+    future = model.forecast(
+        series, options.steps, u=u, modes=options.modes, observations=options.observations,
+        interval=options.interval,
+    )  # fmt: skip
     if model.spectral_radius_ is not None:
         radius = ", ".join(f"{r:.5f}" for r in model.spectral_radius_)
         print(f"spectral radius: {radius}", file=sys.stderr)
-    rows = np.concatenate(future)
+    main = "observations" if options.observations else "latents"
+    parts = future._asdict() if isinstance(future, Forecast) else {main: future}
+    arrays = when(series, options.steps, model.settings_.time_offset)
+    arrays |= {name: np.concatenate(trials) for name, trials in parts.items()}
+    if options.observations:
+        arrays["names"] = np.array(series.names or [f"y{i + 1}" for i in range(series.n_features)])
     if options.out is None:
-        np.savetxt(sys.stdout, rows, delimiter=",", fmt="%.7g")
+        print(as_csv(columns_of(arrays, main)), end="")
         return
-    bounds = np.arange(0, len(rows) + 1, options.steps)
-    write_table(Path(options.out), {"latents": rows, "bounds": bounds}, "latents")
-    print(f"{options.out}: {len(future)} trials, {options.steps} steps ahead")
+    arrays["bounds"] = np.arange(0, len(arrays[main]) + 1, options.steps)
+    write_table(Path(options.out), arrays, main)
+    print(f"{options.out}: {series.n_trials} trials, {options.steps} steps ahead")
 
 
 def _read_control(path: str) -> list[Array]:

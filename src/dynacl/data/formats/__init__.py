@@ -13,13 +13,13 @@ from typing import Any
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
-from dynacl.data.formats.csv import Csv
-from dynacl.data.formats.format import Format
+from dynacl.data.formats.csv import Csv, as_csv
+from dynacl.data.formats.format import Format, columns_of
 from dynacl.data.formats.npy import Npy
 from dynacl.data.formats.npz import Npz
 from dynacl.writing import replacing
 
-__all__ = ["BY_SUFFIX", "Format", "read_fields", "write_table"]
+__all__ = ["BY_SUFFIX", "Format", "as_csv", "columns_of", "read_fields", "write_table"]
 
 BY_SUFFIX: dict[str, Format] = {
     Npy.suffix: Npy(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
-from dynacl.data.formats.format import Format
+from dynacl.data.formats.format import Format, columns_of
 
 
 @final
@@ -58,8 +60,24 @@ class Csv(Format):
         return fields | {f"label.{names[i]}": table[:, i] for i in labels}
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
-        header = ",".join(f"x{i + 1}" for i in range(arrays[main].shape[1]))
-        np.savetxt(file, arrays[main], delimiter=",", fmt="%.7g", header=header, comments="")
+        file.write(as_csv(columns_of(arrays, main)).encode())
+
+
+def as_csv(columns: Mapping[str, Array]) -> str:
+    """Columns of equal length under their names, as text."""
+    text = io.StringIO()
+    write = csv.writer(text, lineterminator="\n").writerows
+    write([columns])
+    write(zip(*map(_written, columns.values()), strict=True))
+    return text.getvalue()
+
+
+def _written(column: Array) -> list[str]:
+    """With as many digits as the precision of a column has; what is not known is empty."""
+    if column.dtype.kind != "f":
+        return list(column.astype(str))
+    digits = 7 if column.dtype.itemsize <= 4 else 15
+    return ["" if value != value else f"{value:.{digits}g}" for value in column.tolist()]
 
 
 def _is_number(text: str) -> bool:

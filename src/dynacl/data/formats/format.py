@@ -28,7 +28,26 @@ class Format(ABC):
 
     @abstractmethod
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
-        """Write a table of results: all arrays, or arrays[main] where a file holds only one.
+        """Write results: all arrays, or a table by `columns_of`, or arrays[main] alone.
 
         The file is open, and takes its place when it is whole.
         """
+
+
+def columns_of(arrays: Mapping[str, Array], main: str) -> dict[str, Array]:
+    """Results as the columns of a table, for formats that hold one: one row per row of `main`.
+
+    Vectors come first, then tables with their columns side by side. "names" are those of the
+    columns of `main` (else x1, x2, …); a table beside it adds its own, such as a_lower. "bounds"
+    are left out: a column "trial" says the same.
+    """
+    rows, width = arrays[main].shape
+    names = [str(n) for n in arrays.get("names", [f"x{i + 1}" for i in range(width)])]
+    beside = {k: v for k, v in arrays.items() if k not in ("bounds", "names") and len(v) == rows}
+    found = {k: v for k, v in beside.items() if v.ndim == 1}
+    names = [f"{main}_{name}" if name in found else name for name in names]
+    for i, name in enumerate(names):
+        for key, table in beside.items():
+            if table.ndim == 2:
+                found[name if key == main else f"{name}_{key}"] = table[:, i]
+    return found
