@@ -27,7 +27,7 @@ LAYERS = [
     },
     {"settings"},
     {"subspace"},
-    {"intervals", "linear_models"},
+    {"intervals", "linear_models", "segmentation"},
     {"dynamics", "objective"},
     {"encoders", "parameters", "simulate"},
     {"run"},

@@ -24,16 +24,17 @@ FLOOR = 1e-100  # of evidence: small, and its products with probabilities are st
 TINY = np.finfo(float).tiny
 
 
-def decode(errors: Array, bounds: Array, degrees: int) -> Array:
+def decode(errors: Array, bounds: Array, degrees: int, posterior: Array | None = None) -> Array:
     """The mode of each row, (n,), from squared prediction errors (n, K) of d = `degrees` numbers.
 
-    bounds: the first row of each stretch of consecutive steps, and n.
+    bounds: the first row of each stretch of consecutive steps, and n. posterior: if given, how
+    likely each mode is at each row is written there, (n, K).
     """
     n, K = errors.shape
     chain = (_counted(errors.argmin(1), bounds, K) + np.eye(K)) / 2
     variance = float(errors.min(1).mean()) / degrees
     for _ in range(ROUNDS):
-        modes, counts, spread = smooth(errors, variance, chain, bounds)
+        modes, counts, spread = smooth(errors, variance, chain, bounds, posterior)
         variance = spread / (n * degrees)
         before, chain = chain, _normalised(counts)
         if np.abs(chain - before).max() < SETTLED:
@@ -42,7 +43,7 @@ def decode(errors: Array, bounds: Array, degrees: int) -> Array:
 
 
 def smooth(
-    errors: Array, variance: float, chain: Array, bounds: Array
+    errors: Array, variance: float, chain: Array, bounds: Array, posterior: Array | None = None
 ) -> tuple[Array, Array, float]:
     """The forward-backward algorithm: Σ over all paths of the modes through each stretch.
 
@@ -56,14 +57,20 @@ def smooth(
     length = int((windows[:, 3] - windows[:, 0]).max())
     together = max(1, AT_ONCE // (length * len(chain)))
     for i in range(0, len(windows), together):
-        more, wide = _smooth_windows(errors, variance, chain, windows[i : i + together], modes)
+        some = windows[i : i + together]
+        more, wide = _smooth_windows(errors, variance, chain, some, modes, posterior)
         counts += more
         spread += wide
     return modes, counts, spread
 
 
 def _smooth_windows(
-    errors: Array, variance: float, chain: Array, windows: Array, modes: Array
+    errors: Array,
+    variance: float,
+    chain: Array,
+    windows: Array,
+    modes: Array,
+    posterior: Array | None,
 ) -> tuple[Array, float]:
     """Write the modes of the rows that these windows decide; counts and spread of these rows."""
     first, start, end, last = windows.T[:, :, None]
@@ -86,6 +93,8 @@ def _smooth_windows(
         here /= here.sum(-1, keepdims=True)
         own = mine[:, j]
         modes[t[own, j]] = here[own].argmax(-1)
+        if posterior is not None:
+            posterior[t[own, j]] = here[own]
         spread += float((here[own] * e[j][own]).sum())
         if j:
             reached = evidence[j] * after
@@ -95,6 +104,41 @@ def _smooth_windows(
             after = reached @ chain.T
             after /= after.sum(-1, keepdims=True)
     return counts, spread
+
+
+def lasting(posterior: Array, least: int) -> Array:
+    """The likeliest modes of one stretch, (n,), among those in which each lasts `least` steps.
+
+    The product of their posteriors (n, K) is the largest, over all such sequences. A stretch that
+    is shorter than that has one mode.
+    """
+    n, K = posterior.shape
+    evidence = np.log(posterior.astype(float) + FLOOR)
+    if n < 2 * least:
+        return np.full(n, evidence.sum(0).argmax())
+    modes: Array = posterior.argmax(1)
+    if least == 1:
+        return modes
+    total = np.concatenate([np.zeros((1, K)), evidence.cumsum(0)])
+    best = np.full((n, K), -np.inf)  # of the first t + 1 steps, if the last mode may end there
+    begins = np.zeros((n, K), dtype=bool)  # whether that mode has lasted just `least` steps
+    for t in range(least - 1, n):
+        before = 0.0 if t == least - 1 else best[t - least].max()
+        new = before + total[t + 1] - total[t + 1 - least]
+        old = best[t - 1] + evidence[t]
+        begins[t] = new > old
+        best[t] = np.where(begins[t], new, old)
+    t = n - 1
+    k = int(best[t].argmax())
+    while t >= 0:
+        if begins[t, k]:
+            modes[t + 1 - least : t + 1] = k
+            t -= least
+            k = int(best[t].argmax()) if t >= 0 else k
+        else:
+            modes[t] = k
+            t -= 1
+    return modes
 
 
 def _counted(modes: Array, bounds: Array, n_modes: int) -> Array:

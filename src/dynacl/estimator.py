@@ -8,8 +8,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +25,7 @@ from dynacl.judging import judge_for
 from dynacl.keeping import Kept
 from dynacl.parameters import DECODERS
 from dynacl.request import Request
+from dynacl.segmentation import Segmentation, segmentation
 from dynacl.settling import settle
 from dynacl.shapes import like, warn_of_y
 from dynacl.signs import signs
@@ -216,6 +219,22 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
         offset = self.settings_.time_offset
         inferred = inference.modes(self.run_.dynamics, series, now, x, offset, decode)
         return like(X, series, [inferred[a : max(a, b - offset)] for a, b in series.spans()])
+
+    def segment(self, X: Any, *, u: Any = None, min_duration: int = 1) -> Segmentation:
+        """When each trial is in which mode: a table of segments, how certain each is, durations.
+
+        min_duration: the fewest steps that a mode lasts; of all sequences of modes that keep to it,
+        the likeliest is taken. With 1 the modes are those of `modes`.
+        """
+        check_is_fitted(self, "encoder_")
+        f, whole = self.run_.dynamics, self._driven(X, u)
+        inference.check_modes(f)
+        series, x, now = self._latents(whole)
+        found, t = inference.mode_probabilities(f, series, now, x, self.settings_.time_offset)
+        cuts = np.searchsorted(t, series.bounds)
+        trials = [found[a:b] for a, b in pairwise(cuts)]
+        times = None if whole.times is None else whole.split(whole.times)
+        return segmentation(trials, min_duration, self.settings_.past, times)
 
     def predict(self, X: Any, *, u: Any = None) -> Any:
         """Latents one step ahead: row t is the prediction of x_{t+Δ}, from steps up to t only.

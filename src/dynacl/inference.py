@@ -74,24 +74,58 @@ def modes(
     which holds an error for each pair and mode. A model that reads its modes does so off the state
     at t.
     """
+    check_modes(f)
+    found = np.full(len(x), -1, dtype=np.int64)
+    t = series.steps(offset, allow_short=True)
+    if decode == "sequence" and f.infers_modes:
+        if len(t):
+            errors = _of_pairs(f.errors, f, series, now, x, t, offset)
+            found[t] = decoding.decode(errors, _stretches(t), x.shape[1])
+    elif len(t):
+        found[t] = _of_pairs(f.modes, f, series, now, x, t, offset)
+    return found
+
+
+def check_modes(f: Dynamics) -> None:
     if not f.n_modes:
         raise InputError(f"dynamics: {f.given_name} has no modes; wanted a model that has, such as "
                          "a switching or gated one")  # fmt: skip
-    found = np.full(len(x), -1, dtype=np.int64)
+
+
+def mode_probabilities(
+    f: Dynamics, series: TimeSeries, now: Array, x: Array, offset: int
+) -> tuple[Array, Array]:
+    """How likely each mode is at each step given its whole trial, (m, K), and the rows of these.
+
+    Of a model that reads its modes off the state: how it weighs them there.
+    """
     t = series.steps(offset, allow_short=True)
-    along = decode == "sequence" and f.infers_modes
-    errors = np.empty((len(t), f.n_modes), dtype=np.float32) if along else None
+    if not f.infers_modes:
+        return _of_pairs(lambda now, *_: f.mode_weights(now), f, series, now, x, t, offset), t
+    errors = _of_pairs(f.errors, f, series, now, x, t, offset)
+    found = np.empty_like(errors)
+    decoding.decode(errors, _stretches(t), x.shape[1], found)
+    return found, t
+
+
+def _of_pairs(
+    ask: Callable[[Tensor, Tensor, Tensor | None], Tensor],
+    f: Dynamics,
+    series: TimeSeries,
+    now: Array,
+    x: Array,
+    t: Array,
+    offset: int,
+) -> Array:
+    """What f says of the pairs (t, t + Δ), some at a time."""
+    parts = []
     for i in range(0, len(t), ROWS):
         rows = t[i : i + ROWS]
         u = None if series.control is None else tensor(series.control[rows], f)
-        pair = tensor(now[rows], f), tensor(x[rows + offset], f)
-        if errors is not None:
-            errors[i : i + ROWS] = f.errors(*pair, u).cpu().numpy()
-        else:
-            found[rows] = f.modes(*pair, u).cpu().numpy()
-    if errors is not None and len(t):
-        found[t] = decoding.decode(errors, _stretches(t), x.shape[1])
-    return found
+        with torch.no_grad():
+            found = ask(tensor(now[rows], f), tensor(x[rows + offset], f), u)
+        parts.append(found.cpu().numpy())
+    return np.concatenate(parts)
 
 
 def _stretches(t: Array) -> Array:

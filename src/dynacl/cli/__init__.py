@@ -29,6 +29,7 @@ COMMANDS = {
     "fit": "learn encoder and dynamics",
     "evaluate": "compare a fitted model with the truth in a file",
     "embed": "write the latents (and modes) of data",
+    "segment": "write when each trial is in which mode, and how certain that is",
     "forecast": "roll the dynamics out from the end of each trial",
     "plot": "draw what a run has found, and data as it sees them",
     "reproduce": "reproduce a table or figure of the paper",
