@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install hooks demo test lint bench docs clean
+.PHONY: install hooks demo test lint bench soak size docs clean
 
 install: $(READY)
 
@@ -32,6 +32,14 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# Two hundred fits among failures, and schedulers that are killed (three minutes).
+soak: $(READY)
+	DYNACL_SOAK=200 $(BIN)/python -m pytest tests/test_sweeps.py
+
+# Memory that large data take (half an hour, 21 GB of disk for a while).
+size: $(READY)
+	$(BIN)/python -m benchmarks.size
 
 docs: $(READY)
 	$(BIN)/python -c "from dynacl.parameters import table; print(table(), end='')" > docs/parameters.md

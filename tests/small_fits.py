@@ -1,5 +1,7 @@
 """Small fits and made-up results, for tests of what surrounds a fit."""
 
+from dataclasses import replace
+
 from dynacl.experiments.plan import Experiment, Row, plan
 
 
@@ -18,6 +20,15 @@ def tiny(dynamics=("identity", "linear", "truth"), seeds=(0,), max_iter=3):
         ],
     )  # fmt: skip
     return experiment, plan(experiment, scale="paper", protocol="paper", datasets=[0], seeds=seeds)
+
+
+def light(n=8, **changed):
+    """Fits that only sleep; changed: {"fit2": {...}} changes the configuration of that one."""
+    fit = tiny(("linear",))[1][0]
+    return [
+        replace(fit, seed=i, config=fit.config | {"seed": i} | changed.get(f"fit{i}", {}))
+        for i in range(n)
+    ]
 
 
 def record(fit, numbers, **more):

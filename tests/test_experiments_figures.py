@@ -16,7 +16,7 @@ from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.plan import plan
 from dynacl.experiments.render import View
-from dynacl.experiments.runner import Store
+from dynacl.experiments.store import Store
 from small_fits import record
 
 

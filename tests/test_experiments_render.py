@@ -7,7 +7,7 @@ from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.plan import plan
 from dynacl.experiments.render import View, claims, table
-from dynacl.experiments.runner import Store
+from dynacl.experiments.store import Store
 from small_fits import record
 
 TABLE1 = EXPERIMENTS["table1"]

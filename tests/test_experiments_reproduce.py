@@ -15,7 +15,8 @@ from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.plan import plan
 from dynacl.experiments.reproduce import _command
-from dynacl.experiments.runner import Store, sweep
+from dynacl.experiments.runner import sweep
+from dynacl.experiments.store import Store
 from small_fits import record
 
 TABLE1 = EXPERIMENTS["table1"]

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
+import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
 from dynacl.data import InputError
+from dynacl.experiments import workers
 from dynacl.experiments.fitting import Outcome, run
 from dynacl.experiments.plan import Config, name
 
@@ -43,8 +44,7 @@ def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:
             pool = ProcessPoolExecutor(
                 jobs,
                 mp_context=multiprocessing.get_context("spawn"),
-                initializer=signal.signal,  # Ctrl-C is for us; a training notes it all the same
-                initargs=(signal.SIGINT, signal.SIG_IGN),
+                initializer=workers.prepare,
             )
             try:
                 while queue or running:
@@ -54,7 +54,7 @@ def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:
                         running[pool.submit(run, queue[0])] = queue[0]
                         queue.popleft()
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        outcome = future.result()
+                        outcome = _result(future, running[future])
                         del running[future]
                         yield outcome
                         suspect = bool(queue) and deaths[name(queue[0])] > 0
@@ -64,9 +64,19 @@ def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:
                     if deaths[name(config)] < DEATHS:
                         queue.appendleft(config)
                     else:
-                        yield _died(config)
+                        yield _failed(config)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _result(future: Future[Outcome], config: Config) -> Outcome:
+    """What a fit gave. Its own errors are in its record: others are of the way back from it."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise
+    except Exception as error:
+        return _failed(config, f"its result could not be fetched: {error!r}")
 
 
 def dask(
@@ -96,6 +106,39 @@ def dask(
 
 
 def on_client(client: Any, configs: Sequence[Config]) -> Iterator[Outcome]:
+    """All of these fits, also where the scheduler is killed and started again on the way.
+
+    It then knows nothing of us: what has not come back is asked for once more.
+    """
+    left = {name(config): config for config in configs}
+    in_vain = 0
+    while left:
+        try:
+            for outcome in _asked_for(client, list(left.values())):
+                del left[name(outcome.record["config"])]
+                in_vain = 0
+                yield outcome
+        except _LostError as error:
+            in_vain += 1
+            if in_vain > DEATHS or not _is_back(client):
+                raise InputError(
+                    "--engine dask: the scheduler is gone. Results so far are kept; when it is up, "
+                    "the same command goes on from here"
+                ) from error
+
+
+class _LostError(Exception):
+    """The connection to the scheduler is lost, and with it all that was asked for."""
+
+
+def _is_back(client: Any) -> bool:
+    """Wait while a client tries to find its scheduler again, which it does for its timeout."""
+    while client.status == "connecting":
+        time.sleep(0.1)
+    return bool(client.status == "running")
+
+
+def _asked_for(client: Any, configs: Sequence[Config]) -> Iterator[Outcome]:
     """Submit all; the key is the fit's name, so that a cluster never does one twice.
 
     A scheduler suspects all that a dead worker held, also what only waited there. What it gives up
@@ -128,7 +171,7 @@ def _alone(client: Any, config: Config) -> Outcome:
             continue
         why = _fetch(future)
         break
-    return _died(config, why) if isinstance(why, str) else why
+    return _failed(config, why) if isinstance(why, str) else why
 
 
 def _completed(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
@@ -145,11 +188,21 @@ def _completed(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
         try:
             done = wait(list(left), timeout=LOOK, return_when="FIRST_COMPLETED").done
         except TimeoutError:
-            runs = any(client.call_stack(list(left)).values())
-            idle = 0.0 if runs or not client.scheduler_info()["workers"] else idle + LOOK
+            idle = 0.0 if _busy(client, list(left)) else idle + LOOK
             done = left if idle >= LOST else set()
+        except CancelledError as error:
+            raise _LostError from error
         yield from done
         left -= done
+
+
+def _busy(client: Any, futures: list[Any]) -> bool:
+    """Whether one of these runs, or could not, as there is no worker."""
+    try:
+        runs = any(client.call_stack(futures).values())
+        return runs or not client.scheduler_info()["workers"]
+    except OSError:  # the scheduler does not answer: `wait` says if it is gone
+        return True
 
 
 def _fetch(future: Any) -> Outcome | str:
@@ -161,14 +214,27 @@ def _fetch(future: Any) -> Outcome | str:
         outcome: Outcome = future.result()
     except KilledWorker as error:
         return f"its worker process died each time, also when it ran alone: {error}"
+    except (CancelledError, OSError) as error:
+        raise _LostError from error
     except Exception as error:  # a fit's own errors are in its record: this is the cluster's
-        raise InputError(
-            f"--engine dask: the cluster cannot go on ({error!r}); is it up, and is this "
-            "dynacl installed on its workers? Results so far are kept"
-        ) from error
+        if _lacks_us(error):
+            raise InputError(
+                f"--engine dask: the cluster cannot go on ({error!r}); is this dynacl installed on "
+                "its workers? Results so far are kept"
+            ) from error
+        return f"its result could not be fetched: {error!r}"
     finally:
         future.release()
     return outcome
+
+
+def _lacks_us(error: BaseException | None) -> bool:
+    """Whether a worker could not load what it was to run; then it is so for every fit."""
+    while error is not None:
+        if isinstance(error, ImportError | AttributeError):
+            return True
+        error = error.__cause__
+    return False
 
 
 @contextmanager
@@ -186,5 +252,5 @@ def environment(threads: int) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def _died(config: Config, why: str = f"its worker process died {DEATHS} times") -> Outcome:
+def _failed(config: Config, why: str = f"its worker process died {DEATHS} times") -> Outcome:
     return Outcome({"config": config, "state": "failed", "error": why, "seconds": 0.0})

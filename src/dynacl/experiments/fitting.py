@@ -43,7 +43,8 @@ NO_EFFECT = (
     *(f"experiments.{name}" for name in (
         "ablations", "allen", "baselines", "compute", "control", "dynr2", "kde", "lorenz", "mcc",
         "noninjective", "slds", "table1", "vmf",
-        "catalogue", "drawing", "engines", "render", "reproduce", "runner", "verdicts",
+        "catalogue", "drawing", "engines", "render", "reproduce", "runner", "store", "verdicts",
+        "workers",
     )),
 )  # fmt: skip
 Numbers = dict[str, Any]

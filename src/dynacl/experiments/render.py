@@ -11,7 +11,8 @@ from typing import Any
 from dynacl.data import Array
 from dynacl.experiments import verdicts
 from dynacl.experiments.plan import Experiment, Fit, Row
-from dynacl.experiments.runner import Record, Store, span
+from dynacl.experiments.runner import span
+from dynacl.experiments.store import Record, Store
 from dynacl.experiments.verdicts import METRICS
 from dynacl.persistence import to_json
 from dynacl.writing import save_figure, write

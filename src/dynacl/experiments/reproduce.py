@@ -19,7 +19,8 @@ from dynacl.experiments import engines
 from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.plan import SCALES, TRAINING, Experiment, Fit, name, plan
 from dynacl.experiments.render import View, render
-from dynacl.experiments.runner import Engine, Store, expected, missing, span, sweep
+from dynacl.experiments.runner import Engine, expected, missing, span, sweep
+from dynacl.experiments.store import Store
 
 
 def reproduce(o: argparse.Namespace) -> int:
@@ -185,7 +186,10 @@ def _status(out: Path) -> int:
     for record in found:
         if record["state"] == "failed":
             what = f"{record['name'][:10]}  {record.get('label', '')}"
-            print(f"failed  {what}: {record['error'].splitlines()[0]}")
+            print(f"failed  {what}: {record['error'].partition(chr(10))[0]}")
+    for damaged in store.names():
+        if why := store.damage(damaged):
+            print(f"damaged {damaged}.json: {why}; it is run again when it is needed")
     return 0
 
 

@@ -1,7 +1,7 @@
 """A sweep: what is missing is run, each result is one file, written whole or not at all.
 
 `OUT/runs/NAME.json` is the result of the configuration with that hash, `NAME.npz` its arrays.
-Started again, a sweep reads what is there and does the rest.
+Started again, a sweep reads what is there and does the rest. What is damaged is missing.
 """
 
 from __future__ import annotations
@@ -11,84 +11,35 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
-from dynacl.data import Array, InputError, write_npz
 from dynacl.experiments import plan
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.plan import Config, Fit
-from dynacl.persistence import to_json
-from dynacl.writing import remove_leftovers, write
+from dynacl.experiments.store import Record, Store
 
 Engine = Callable[[Sequence[Config]], Iterator[Outcome]]
-Record = dict[str, Any]
-
-
-class Store:
-    """Results in a folder, by name."""
-
-    def __init__(self, out: Path) -> None:
-        self.runs = Path(out) / "runs"
-        remove_leftovers(self.runs)
-
-    def get(self, name: str) -> Record | None:
-        path = self.runs / f"{name}.json"
-        try:
-            record: Record = json.loads(path.read_text())
-        except FileNotFoundError:
-            return None
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}: is not valid JSON: {error}; remove it") from error
-        return record
-
-    def arrays(self, name: str) -> dict[str, Array]:
-        path = self.runs / f"{name}.npz"
-        if not path.is_file():
-            return {}
-        with np.load(path, allow_pickle=False) as loaded:
-            return {k: loaded[k] for k in loaded.files}
-
-    def put(self, name: str, outcome: Outcome, label: str = "") -> None:
-        """The arrays first: where there is a .json, all is there."""
-        self.runs.mkdir(parents=True, exist_ok=True)
-        if outcome.arrays:
-            write_npz(self.runs / f"{name}.npz", outcome.arrays)
-        config = {k: v for k, v in outcome.record["config"].items() if k != "where"}
-        record = outcome.record | {"name": name, "config": config, "label": label}
-        text = to_json(record, indent=1, sort_keys=True)
-        write(self.runs / f"{name}.json", (text + "\n").encode())
-
-    def state(self, name: str) -> str:
-        record = self.get(name)
-        return "missing" if record is None else str(record["state"])
-
-    def records(self) -> Iterator[Record]:
-        for path in sorted(self.runs.glob("*.json")):
-            found = self.get(path.stem)
-            if found is not None:
-                yield found
-
-    def repeats(self) -> tuple[list[int], list[int]]:
-        """Numbers of the data sets and seeds of all results."""
-        configs = [r["config"] for r in self.records()]
-        datasets = sorted({c["data"]["dataset"] for c in configs})
-        return datasets, sorted({c["seed"] for c in configs})
 
 
 def missing(fits: Sequence[Fit], store: Store, again: bool = False) -> list[Fit]:
-    """Fits without a result, each once; failed ones count as done unless `again`."""
+    """Fits without a whole result, each once; failed ones count as done unless `again`."""
     wanted = {"missing", "failed"} if again else {"missing"}
     unique = {f.name: f for f in reversed(fits)}
-    return [f for f in reversed(unique.values()) if store.state(f.name) in wanted]
+    return [
+        f for f in reversed(unique.values())
+        if store.state(f.name) in wanted or store.damage(f.name)
+    ]  # fmt: skip
 
 
 def sweep(fits: Sequence[Fit], store: Store, engine: Engine) -> None:
     """Run these fits and keep every result as it comes, also of those that fail."""
     labels = {f.name: f.label for f in fits}
+    for name in labels:
+        if why := store.damage(name):
+            places = " and ".join(map(str, store.set_aside(name)))
+            print(f"damaged: {labels[name]} ({name}.json {why}); it is set aside as {places} and "
+                  "run again", file=sys.stderr, flush=True)  # fmt: skip
     with Display(len(fits)) as display:
         for outcome in engine([f.config for f in fits]):
             name = plan.name(outcome.record["config"])
