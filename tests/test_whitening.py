@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from dynacl import DCL, TimeSeries, metrics, simulate
-from dynacl.whitening import whitening
+from dynacl.whitening import _components, _covariance, _principal, whitening
 
 
 def test_standardised_input_has_mean_0_and_unit_covariance(trials, small):
@@ -112,3 +112,14 @@ def test_constant_feature_does_not_break_standardisation():
     y[:, 1] = 4.0
     model = DCL(2, max_iter=2, random_state=0).fit(TimeSeries.of(y))
     assert np.isfinite(model.transform(y)).all()
+
+
+def test_more_columns_than_rows_are_whitened_as_by_their_covariance():
+    """The way by products of rows against that by products of columns, up to signs."""
+    y = np.random.default_rng(0).standard_normal((40, 60)).astype(np.float32)
+    mean = y.mean(0, dtype=np.float64)
+    by_rows = _components(y, mean, 20)
+    by_columns = _principal(_covariance(y, mean), 1e-8, 20)
+    assert by_rows.shape == by_columns.shape == (60, 20)
+    agreement = np.linalg.inv(by_columns.T @ by_columns) @ by_columns.T @ by_rows
+    np.testing.assert_allclose(np.abs(agreement), np.eye(20), atol=1e-8)

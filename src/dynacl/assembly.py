@@ -35,7 +35,7 @@ from dynacl.request import Request, check_parts, check_settings, try_parts
 from dynacl.run import Run
 from dynacl.settings import Settings
 from dynacl.subspace import Start, linear_start
-from dynacl.whitening import Whitening, observed_dimensions, whitening
+from dynacl.whitening import WINDOWS, Whitening, observed_dimensions, whitening
 
 
 def begin(request: Request, series: TimeSeries, seed: int) -> Run:
@@ -49,7 +49,7 @@ def begin(request: Request, series: TimeSeries, seed: int) -> Run:
     if f.needs_system:  # the truth takes its input as it is
         series = series.within(series.units, None)
     settled, reasons = settings_of(request, f, geometry, series)
-    check_modes(f.n_modes, request.n_components, len(series.steps(settled.time_offset)))
+    check_modes(f.n_modes, request.n_components, len(series.references(settled.time_offset)))
     seen, _ = _held_out(settled, f, series)
     inputs = control_scaling(seen, settled)
     scaling = input_scaling(request, seen, settled, 0 if inputs is None else inputs.n_outputs)
@@ -149,7 +149,8 @@ def control_scaling(series: TimeSeries, s: Settings) -> Whitening | None:
     """How past inputs in a window are standardised."""
     if series.control is None or not s.past_inputs or not s.standardize:
         return None
-    return whitening(series.control, series.with_past(s.past)[:, None] - np.array(s.past_inputs))
+    t = series.windowed(s.past).spread(WINDOWS)
+    return whitening(series.control, t[:, None] - np.array(s.past_inputs))
 
 
 def input_scaling(
@@ -161,8 +162,10 @@ def input_scaling(
         return None
     lags, d, offset = np.array(s.time_lags), request.n_components, s.time_offset
     y, past = series.observations, int(lags.max())
-    windows = series.with_past(past)[:, None] - lags if len(lags) > 1 else None
-    t = series.steps(offset, allow_short=True)
+    windows = None
+    if len(lags) > 1:
+        windows = series.windowed(past).spread(WINDOWS)[:, None] - lags
+    t = series.references(offset, allow_short=True).spread(WINDOWS)
     # What an input does to the state does not follow from the state, and is no noise.
     pairs = None if series.n_controls else (t, t + offset)
     found = whitening(y, windows, pairs, d)
@@ -174,7 +177,7 @@ def input_scaling(
             stacklevel=4,
         )
     elif windows is not None and pairs is not None:
-        now = series.steps(offset + past, past, allow_short=True)[:, None]
+        now = series.references(offset + past, past, allow_short=True).spread(WINDOWS)[:, None]
         shown = observed_dimensions(found, y, now - lags, now + offset + past - lags)
         if shown is not None and shown < d:
             warnings.warn(

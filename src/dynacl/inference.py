@@ -40,20 +40,22 @@ def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Arr
     """Latents of all steps with a full window, (n, d); of references by their own encoder."""
     encode = run.encoder.references if of_references else run.encoder
     lags, inputs = run.settings.time_lags, run.settings.past_inputs
-    t = series.with_past(run.settings.past)
+    t = series.windowed(run.settings.past)
     size = max(1, min(ROWS // len(lags), NUMBERS // (len(lags) * series.n_features)))
-    parts = []
+    x: Array = np.empty((0, 0))
     with torch.inference_mode():
         for i in range(0, len(t), size):
+            some = slice(i, min(i + size, len(t)))
             if lags == (0,) and not inputs:  # a slice of a memory map is read in one go
-                window = np.array(series.observations[t[i] : t[min(i + size, len(t)) - 1] + 1])
+                window = np.array(series.observations[some])
             else:
-                window = series.windows(t[i : i + size], lags, inputs)
-            part = torch.from_numpy(window)
-            parts.append(encode(part.to(run.device)).cpu().numpy())
-    x: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    if not np.isfinite(x).all():
-        raise InputError("X: its embedding is not finite; was the model trained to an end?")
+                window = series.windows(t[some], lags, inputs)
+            part = encode(torch.from_numpy(window).to(run.device)).cpu().numpy()
+            if not np.isfinite(part).all():
+                raise InputError("X: its embedding is not finite; was the model trained to an end?")
+            if i == 0:
+                x = np.empty((len(t), part.shape[1]), dtype=part.dtype)
+            x[some] = part
     return x
 
 

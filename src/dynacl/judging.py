@@ -20,6 +20,7 @@ from dynacl.run import Run, Snapshot
 from dynacl.sampling import rows
 
 MOST_ROWS = 20_000  # that are held out
+COPIED = 1 << 28  # numbers of a series that is copied without a thought: a gigabyte
 FEWEST_ROWS = 80  # that can judge
 LOOKS = 8  # at held-out data, over the part of the training that has the full horizon
 CLEARLY = 0.02  # of the mean logarithm of what is missed: less is noise
@@ -32,6 +33,9 @@ def split(
     series: TimeSeries, held: float | tuple[int, ...], room: int, least: int
 ) -> tuple[TimeSeries, TimeSeries | None]:
     """Training and held-out data: whole trials, evenly spread; or the last part of long ones.
+
+    Of a recording that may not fit into memory, the last trials: others would leave gaps, and what
+    is between them would have to be copied.
 
     held: a share of the data, or the indices of trials. room: rows that a window and all of its
     predictions span. It is left out between the two parts of a trial, and a part that has no more
@@ -46,13 +50,29 @@ def split(
     if series.n_trials >= 5:
         n = max(1, round(share * series.n_trials))
         trials = np.unique(np.linspace(0, series.n_trials - 1, n + 2).round().astype(int)[1:-1])
+        if series.observations.size > COPIED:
+            trials = np.arange(series.n_trials - n, series.n_trials)
         if not (series.lengths[trials] > least).any():
             return series, None
         return _apart(series, trials)
+    if series.observations.size > COPIED:
+        return _last_part(series, int(share * len(series)), room)
     ends = (share * series.lengths).astype(int)
     if (ends <= room).any() or (series.lengths - ends - room <= 4 * room).any():
         return series, None
     return series.cut(series.lengths - ends - room), series.cut(series.lengths - ends, last=True)
+
+
+def _last_part(series: TimeSeries, rows: int, room: int) -> tuple[TimeSeries, TimeSeries | None]:
+    """The last rows of the last trial, held out without a copy of the rest."""
+    last = series.n_trials - 1
+    length = int(series.lengths[last])
+    if rows <= room or length - rows - room <= 4 * room:
+        return series, None
+    kept = series.lengths
+    kept[last] -= rows + room
+    held = series.select([last]).cut(np.array([length - rows]), last=True)
+    return series.cut(kept), held
 
 
 def _without(

@@ -116,7 +116,7 @@ def _short(share: float) -> str:
 def fit_readout(run: Run, series: TimeSeries) -> Readout:
     """Latents to observations, on rows of the training data; the same whenever it is asked for."""
     s = run.settings
-    t = _spread(series.with_past(s.past))
+    t = series.windowed(s.past).spread(ROWS)
     windows = torch.from_numpy(series.windows(t, s.time_lags, s.past_inputs))
     with torch.inference_mode():
         x = run.encoder(windows.to(run.device)).cpu()
@@ -202,7 +202,7 @@ def spread_starts(series: TimeSeries, reach: int, past: int, most: int) -> Array
 
     Not a trial's first, whose modes no pair has told yet.
     """
-    return _spread(series.steps(reach, past + 1, allow_short=True), most)
+    return series.references(reach, past + 1, allow_short=True).spread(most)
 
 
 def errors(run: Run, held: TimeSeries) -> Errors | None:
@@ -323,9 +323,3 @@ def _enough(run: Run, series: TimeSeries) -> int:
     """Rows that an autoregression is fitted to: it may take a second, by rows × numbers²."""
     numbers = len(run.settings.time_lags) * series.n_features
     return int(np.clip(WORK / numbers**2, (100 * WORK) ** (1 / 3), MOST))
-
-
-def _spread(rows: Array, most: int = ROWS) -> Array:
-    """At most so many of them, evenly spread."""
-    some: Array = rows[:: max(1, -(-len(rows) // most))]
-    return some

@@ -87,7 +87,7 @@ def said_by_data(
     horizon = chosen.get("horizon", horizon)
     if horizon > room:
         raise InputError(f"horizon: got {horizon}; the shortest trial has room for {room}")
-    pairs = len(series.steps(offset * horizon, past + context * offset))
+    pairs = len(series.references(offset * horizon, past + context * offset))
     if s["batch_size"] > pairs:
         said["batch_size"] = max(2, pairs), "There are no more pairs."
     steps = max(300, round(s["duration"] * default_steps(n_components, pairs)))

@@ -17,6 +17,7 @@ from dynacl.run import Run
 from dynacl.sampling import Rows, encoded_pairs, rows
 
 PAIRS = 20_000
+MANY = 1 << 23  # references that are put into a random order, at most
 
 
 def refit(run: Run, data: Rows, generator: torch.Generator) -> None:
@@ -54,13 +55,19 @@ def refit_at_rest(run: Run, series: TimeSeries) -> None:
     generator = torch.Generator()
     generator.set_state(run.generator.get_state())
     data = rows(series, run)
-    mixed = data.steps[torch.randperm(len(data.steps), generator=generator)]
+    mixed = data.steps[_mixed(len(data.steps), generator)]
     judges, others = mixed.tensor_split([min(PAIRS, len(mixed) // 4)])
     run.dynamics.eval()
     before = one_step_error(run, data, judges)
     refit(run, data._replace(steps=others), generator)
     if not one_step_error(run, data, judges) < before and run.as_trained is not None:
         run.dynamics.load_state_dict(run.as_trained)
+
+
+def _mixed(n: int, generator: torch.Generator) -> Tensor:
+    """The numbers below n in random order; of very many some, evenly spread."""
+    few = min(n, MANY)
+    return torch.randperm(few, generator=generator) * (n // few)
 
 
 @torch.no_grad()

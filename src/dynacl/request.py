@@ -126,7 +126,7 @@ def try_parts(request: Request, run: Run, series: TimeSeries) -> None:
     x, others = states[:n], states[n:]
     if request.encoder is not None:
         s = run.settings
-        rows = series.windows(series.with_past(s.past)[:n], s.time_lags)
+        rows = series.windows(series.windowed(s.past)[:n], s.time_lags)
         windows = torch.from_numpy(rows).to(where)
         _try("encoder", run.encoder.of_observations, {"windows": windows}, (len(rows), d))
     if isinstance(request.dynamics, nn.Module):

@@ -5,16 +5,44 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, final
 
 import torch
 from torch import Tensor
 
-from dynacl.data import TimeSeries
+from dynacl.data import Steps, TimeSeries
 from dynacl.run import Run
 
 PART = 4096  # rows in work at a time
+LISTED = 1 << 23  # steps: 64 MB
 MOST = 1 << 27  # numbers of a series whose frames are made ready at once: half a gigabyte
+
+
+class Listed(Protocol):
+    """Steps by their number: a tensor, or what stands for one."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, k: Tensor | slice) -> Tensor: ...
+
+
+@final
+class Unlisted:
+    """Steps of a recording so long that a list of them would fill the memory."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, k: Tensor | slice) -> Tensor:
+        return torch.from_numpy(self.steps[k if isinstance(k, slice) else k.numpy()])
+
+
+def listed(steps: Steps) -> Listed:
+    """As a list, which is quicker, unless it is long."""
+    return torch.from_numpy(steps.all()) if len(steps) <= LISTED else Unlisted(steps)
 
 
 class Rows(NamedTuple):
@@ -23,8 +51,8 @@ class Rows(NamedTuple):
     y: Tensor  # (T_total, D), or frames that are made ready for the encoder
     ready: Callable[[Tensor], Tensor]  # makes them so: from rows of y, where the encoder lives
     u: Tensor | None
-    steps: Tensor  # references: their past and their positive are in the same trial
-    seen: Tensor | None  # steps with a full window, from which negatives come; None: all
+    steps: Listed  # references: their past and their positive are in the same trial
+    seen: Listed | None  # steps with a full window, from which negatives come; None: all
     lags: Tensor
     now_only: bool
     control_lags: Tensor  # of the inputs that a window has beside observations
@@ -72,8 +100,8 @@ def rows(series: TimeSeries, run: Run) -> Rows:
         y,
         partial(torch.Tensor.to, device=run.device) if whole else ready,
         None if series.control is None else _shared(series.control),
-        torch.from_numpy(series.steps(settings.time_offset * settings.horizon, past)),
-        torch.from_numpy(series.with_past(lag)) if lag else None,
+        listed(series.references(settings.time_offset * settings.horizon, past)),
+        listed(series.windowed(lag)) if lag else None,
         torch.tensor(settings.time_lags),
         alone,
         torch.tensor(settings.past_inputs, dtype=torch.long),

@@ -162,7 +162,7 @@ def linear_start(
     windows = -(-d // scaling.n_outputs)  # after the present one, as many as have d dimensions
     after = 1 + max(s.time_lags)
     span = s.time_offset - 1 + windows * after
-    t = _spread(series.steps(span, s.past, allow_short=True))
+    t = series.references(span, s.past, allow_short=True).spread(MOST)
     if len(t) < 4 * d:
         return Start(weight, np.empty(0))
     future = [seen.observations(t + span - i * after) for i in range(windows)]
@@ -210,7 +210,7 @@ def _at_rest(seen: _Seen, weight: Tensor) -> Tensor | None:
     have no place for. It is gone where (I − A) c = −b.
     """
     offset, series = seen.settings.time_offset, seen.series
-    t = _spread(series.steps(offset, seen.settings.past, allow_short=True))
+    t = series.references(offset, seen.settings.past, allow_short=True).spread(MOST)
     if series.control is None or len(t) < 4 * len(weight):
         return None
     map_ = weight.T.double().numpy()
@@ -243,19 +243,13 @@ def principal_components(scaling: Whitening, d: int) -> Tensor:
     return weight
 
 
-def _spread(t: Array) -> Array:
-    """At most MOST of these rows, evenly spread."""
-    some: Array = t[:: max(1, -(-len(t) // MOST))]
-    return some
-
-
 def _predicts_better(seen: _Seen, offset: int, one: Tensor, other: Tensor) -> bool:
     """Whether frames are predicted better from one linear state than from another.
 
     One and a few steps ahead, by linear dynamics, the inputs on the way and a linear readout, all
     least squares on the first three quarters of the frames, judged on the last.
     """
-    t = _spread(seen.series.steps(FURTHER * offset, seen.settings.past, allow_short=True))
+    t = seen.series.references(FURTHER * offset, seen.settings.past, allow_short=True).spread(MOST)
     if len(t) < 8 * seen.scaling.n_outputs:
         return False
     z = seen.observations(t)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+WINDOWS = 20_000  # or pairs that are looked at, at most
 ENOUGH = 10  # windows a dimension, to know their covariance
 NOISE = 0.1  # a component that follows less than this, against the best, is noise
 FAINT = 0.02  # and less than this it is left out
@@ -80,9 +81,9 @@ def whitening(
     """
     sample = _spread(y, 200_000)
     mean = sample.mean(0, dtype=np.float64)
-    pairs = pairs and (_spread(pairs[0], 20_000), _spread(pairs[1], 20_000))
+    pairs = pairs and (_spread(pairs[0], WINDOWS), _spread(pairs[1], WINDOWS))
     most = len(y) // 2 if pairs is None else len(pairs[0]) // 4
-    frame = _principal(_covariance(sample, mean), 1e-8, most=max(1, 2 * n_signals, most))
+    frame = _components(sample, mean, max(1, 2 * n_signals, most))
     weight = np.ones(frame.shape[1])
     if pairs is not None and len(weight) > 2 * n_signals:
         weight = _signal(y, mean, frame, *pairs)
@@ -90,8 +91,9 @@ def whitening(
     kept = (weight > FAINT) | np.isin(np.arange(len(weight)), best)
     weight = np.maximum(weight, FAINT)[kept]
     frame = frame[:, kept] * weight
-    windows = np.arange(len(y))[:, None] if windows is None else windows
-    windows, n_frames = _spread(windows, 20_000), windows.shape[1]
+    if windows is None:
+        windows = np.arange(0, len(y), max(1, -(-len(y) // WINDOWS)))[:, None]
+    windows, n_frames = _spread(windows, WINDOWS), windows.shape[1]
     few = len(windows) < ENOUGH * n_frames * len(weight)
     if n_frames == 1 or few or weight.min() < 1:
         found = Whitening(_tensor(mean), _tensor(frame), n_frames=n_frames)
@@ -110,7 +112,7 @@ def observed_dimensions(scaling: Whitening, y: Floats, past: Ints, future: Ints)
     where system and mixing are linear; a non-linear mixing adds to them. What the noise hides does
     not count: a correlation of less than 0.1, or such as chance gives. Of at most 20,000 windows.
     """
-    past, future = _spread(past, 20_000), _spread(future, 20_000)
+    past, future = _spread(past, WINDOWS), _spread(future, WINDOWS)
     mean, frame = scaling.shift.double().numpy(), scaling.frame.double().numpy()
     n = len(past)
     if n < ENOUGH * past.shape[1] * frame.shape[1]:
@@ -138,8 +140,11 @@ def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints)
     if n < 4 * r:  # too few to tell
         return np.ones(r)
     chance = r / n
-    lagged = _covariance(y, mean, after, before)
-    follows = (np.square(frame.T @ lagged @ frame).sum(1) - chance) / (1 - chance)
+    if n < len(mean):  # fewer numbers than in a covariance of all columns
+        lagged = _windows(y, mean, frame, after).T @ _windows(y, mean, frame, before) / n
+    else:
+        lagged = frame.T @ _covariance(y, mean, after, before) @ frame
+    follows = (np.square(lagged).sum(1) - chance) / (1 - chance)
     best = follows.max()
     if best < 0.05 or follows.min() > NOISE * best:
         return np.ones(r)
@@ -150,6 +155,21 @@ def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints)
 def _spread(rows: Any, most: int) -> Any:
     """At most so many of the rows, evenly spread."""
     return rows[:: max(1, -(-len(rows) // most))]
+
+
+def _components(sample: Floats, mean: Doubles, most: int) -> Doubles:
+    """The matrix that gives the rows of a sample unit covariance, of their principal components."""
+    n, D = sample.shape
+    if n >= D:
+        return _principal(_covariance(sample, mean), 1e-8, most)
+    # Products of rows have the eigenvalues of products of columns, and are fewer.
+    centred = sample - mean
+    variance, axes = np.linalg.eigh(centred @ centred.T / n)
+    keep = _kept(variance, 1e-8, most)
+    if not keep.any():
+        return np.eye(D)
+    whiten: Doubles = centred.T @ (axes[:, keep] / (variance[keep] * np.sqrt(n)))
+    return whiten
 
 
 def _covariance(
@@ -170,13 +190,19 @@ def _principal(covariance: Doubles, least: float, most: int | None = None) -> Do
     """The matrix that gives rows unit covariance, by rising variance: at most so many components,
     none below `least` of the top."""
     variance, axes = np.linalg.eigh(covariance)
-    keep = variance > least * max(variance[-1], np.finfo(np.float32).tiny)
-    if most is not None:
-        keep[:-most] = False
+    keep = _kept(variance, least, most)
     if not keep.any():  # constant observations: nothing to scale by
         return np.eye(len(covariance))
     whiten: Doubles = axes[:, keep] / np.sqrt(variance[keep])
     return whiten
+
+
+def _kept(variance: Doubles, least: float, most: int | None) -> npt.NDArray[np.bool_]:
+    """Which of these rising variances are above `least` of the top, and among the first `most`."""
+    keep: npt.NDArray[np.bool_] = variance > least * max(variance[-1], np.finfo(np.float32).tiny)
+    if most is not None:
+        keep[:-most] = False
+    return keep
 
 
 def _tensor(x: Doubles) -> Tensor:

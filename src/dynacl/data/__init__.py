@@ -9,6 +9,7 @@ from dynacl.data.errors import InputError, InputTypeError
 from dynacl.data.formats.npz import write_npz
 from dynacl.data.labels import is_categorical, is_missing
 from dynacl.data.series import TimeSeries, spread_lags
+from dynacl.data.steps import Steps
 from dynacl.data.truth import Truth
 from dynacl.data.units import Units, exchange
 
@@ -18,6 +19,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "Ints",
+    "Steps",
     "TimeSeries",
     "Truth",
     "Units",

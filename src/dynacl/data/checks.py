@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,9 +34,19 @@ def joined(trials: Sequence[Array], name: str) -> tuple[Floats, Units | None]:
     No copy of a single array that is float32 already and needs none.
     """
     units = units_of(trials, name)
-    many = len(trials) > 1
-    kept = [rounded(x, f"{name}[{i}]" if many else name, units) for i, x in enumerate(trials)]
-    return np.concatenate(kept) if many else kept[0], units
+    if len(trials) == 1:
+        return rounded(trials[0], name, units), units
+    bounds = bounds_of([len(x) for x in trials])
+    kept = np.empty((bounds[-1], trials[0].shape[1]), dtype=np.float32)
+    # Some trials at a time: one at a time takes minutes where there are a million.
+    blocks = np.searchsorted(bounds, np.arange(0, bounds[-1], max(1, _BLOCK // kept.shape[1])))
+    for first, end in itertools.pairwise(sorted({*blocks.tolist(), len(trials)})):
+        some = np.concatenate(trials[first:end])
+        kept[bounds[first] : bounds[end]] = to_float32(some, units)
+    if (bad := _not_finite(kept)) is not None:
+        i = int(np.searchsorted(bounds, bad[0], side="right")) - 1
+        rounded(trials[i], f"{name}[{i}]", units)  # which says where
+    return kept, units
 
 
 def to_table(x: Any, name: str) -> Floats:
@@ -64,20 +75,33 @@ def shaped(x: Any, name: str) -> Array:
 
 def rounded(numbers: Array, name: str, units: Units | None = None) -> Floats:
     """Finite float32, in these units."""
-    with np.errstate(over="ignore"):  # found below, and said better
-        values: Floats = (
-            np.asarray(numbers, dtype=np.float32) if units is None else units.keep(numbers)
+    values = to_float32(numbers, units)
+    if (bad := _not_finite(values)) is not None:
+        t, i = bad
+        raise InputError(
+            f"{name}: holds NaN or infinity (first at step {t}, feature {i}: {numbers[t, i]}); "
+            "wanted finite numbers that fit float32"
         )
+    return values
+
+
+def to_float32(numbers: Array, units: Units | None) -> Floats:
+    """In these units; what does not fit becomes infinite, and is found by a check."""
+    with np.errstate(over="ignore"):
+        kept = np.asarray(numbers, dtype=np.float32) if units is None else units.keep(numbers)
+    # PyTorch cannot look at an array that runs backwards.
+    return kept if min(kept.strides) >= 0 else kept.copy()
+
+
+def _not_finite(values: Floats) -> tuple[int, int] | None:
+    """Where the first number is that is not finite."""
     rows = max(1, _BLOCK // values.shape[1])
     for start in range(0, len(values), rows):
         good = np.isfinite(values[start : start + rows])
         if not good.all():
             t, i = np.argwhere(~good)[0]
-            raise InputError(
-                f"{name}: holds NaN or infinity (first at step {start + t}, feature {i}: "
-                f"{numbers[start + t, i]}); wanted finite numbers that fit float32"
-            )
-    return values
+            return start + int(t), int(i)
+    return None
 
 
 def to_bounds(bounds: Any, T: int, name: str) -> Ints:

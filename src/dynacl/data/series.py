@@ -21,6 +21,7 @@ from dynacl.data.fields import fields_of, parts_of
 from dynacl.data.formats import read_fields
 from dynacl.data.formats.npz import write_npz
 from dynacl.data.labels import to_labels
+from dynacl.data.steps import Steps
 from dynacl.data.truth import Truth
 from dynacl.data.units import Units, exchange
 
@@ -176,25 +177,30 @@ class TimeSeries:
 
         A trial too short to have one is an error, unless allow_short.
         """
+        return self.references(offset, past, allow_short=allow_short).all()
+
+    def references(self, offset: int = 1, past: int = 0, *, allow_short: bool = False) -> Steps:
+        """The same steps, not listed: of a recording that is larger than memory."""
         if offset < 1:
             raise InputError(f"time_offset: got {offset}; wanted at least 1")
         short = np.flatnonzero(self.lengths <= offset + past)
         if len(short) and not allow_short:
-            i = int(short[0])
+            n = int(self.lengths[short[0]])
             behind = f" and {past} steps back (time_lags, recurrent dynamics)" if past else ""
             raise InputError(
-                f"X: trial {i} has {self.lengths[i]} sample{'s' if self.lengths[i] != 1 else ''}; "
+                f"X: trial {short[0]} has {n} sample{'s' if n != 1 else ''}; "
                 f"time_offset={offset}{behind} needs at least {offset + past + 1} (n_samples = "
-                f"{self.lengths[i]}); drop the {len(short)} trial(s) that are too short"
+                f"{n}); drop the {len(short)} trial(s) that are too short"
             )
-        t = self.with_past(past)
-        end = np.repeat(self.bounds[1:], self.lengths)
-        return t[end[t] - t > offset]
+        return Steps(self.bounds, past, offset)
 
     def with_past(self, past: int) -> Ints:
         """All t with t − past in the same trial, in order."""
-        t = np.arange(len(self))
-        return np.flatnonzero(t - np.repeat(self.bounds[:-1], self.lengths) >= past)
+        return self.windowed(past).all()
+
+    def windowed(self, past: int) -> Steps:
+        """The same steps, not listed."""
+        return Steps(self.bounds, past)
 
     def windows(self, t: Ints, lags: Sequence[int], control_lags: Sequence[int] = ()) -> Floats:
         """Observations of steps t with their lags, and past inputs behind them, side by side."""
@@ -226,19 +232,15 @@ class TimeSeries:
 
     def select(self, trials: Sequence[int]) -> TimeSeries:
         """These trials alone, with all that they carry."""
-        if len(trials) == 0 or not all(0 <= i < self.n_trials for i in trials):
+        chosen = np.asarray(trials, dtype=np.int64)
+        if len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= self.n_trials:
             raise InputError(f"trials: got {list(trials)}; wanted some of 0 to {self.n_trials - 1}")
-        rows = np.concatenate([np.arange(self.bounds[i], self.bounds[i + 1]) for i in trials])
-        return self._rows(rows, [int(self.lengths[i]) for i in trials])
+        return self._spans(self.bounds[chosen], self.bounds[chosen + 1])
 
     def cut(self, lengths: Ints, *, last: bool = False) -> TimeSeries:
         """The first `lengths[i]` rows of each trial i; with `last` those after them."""
         at = self.bounds[:-1] + lengths
-        spans = zip(at, self.bounds[1:], strict=True) if last else zip(self.bounds[:-1], at,
-                                                                       strict=True)  # fmt: skip
-        rows = np.concatenate([np.arange(a, b) for a, b in spans])
-        kept = self.lengths - lengths if last else lengths
-        return self._rows(rows, kept.tolist())
+        return self._spans(at, self.bounds[1:]) if last else self._spans(self.bounds[:-1], at)
 
     def head(self, rows: int) -> TimeSeries:
         """The trials within the first `rows` rows, the last of them cut where the rows end.
@@ -248,6 +250,14 @@ class TimeSeries:
         kept = np.diff(np.minimum(self.bounds, rows))
         kept = kept[: max(1, int((kept >= self.lengths.min()).sum()))]
         return self._rows(slice(int(kept.sum())), kept.tolist())
+
+    def _spans(self, starts: Ints, ends: Ints) -> TimeSeries:
+        """A trial of each of these spans of rows; a view where one ends as the next begins."""
+        if (starts[1:] == ends[:-1]).all():
+            return self._rows(slice(int(starts[0]), int(ends[-1])), (ends - starts).tolist())
+        lengths = ends - starts
+        rows = np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
+        return self._rows(rows, lengths.tolist())
 
     def _rows(self, rows: Ints | slice, lengths: list[int]) -> TimeSeries:
         return replace(
