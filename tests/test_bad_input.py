@@ -287,7 +287,7 @@ CLI: dict[str, str] = {
     "fit x.npy --out run --force --device tpu": "device: 'tpu' cannot be used here",
     "fit x.npy --out notes.txt": "--out: notes.txt is a file; wanted a folder",
     "fit x.npy --out notes.txt/new": "Not a directory: 'notes.txt/new'",
-    "fit x.npy --out new --resume": "new: has no config.json; wanted a folder that a model was",
+    "fit x.npy --out new --resume": "--out: new is no folder; wanted one that has a run to resume",
     "fit x.npy --out run --resume": "run: its 2 steps are done; nothing to resume",
     "evaluate run x.npy": "evaluate: error: data: carries no true latents to compare with",
     "evaluate run lds.npz --post-hoc cubic": "--post-hoc: invalid choice: 'cubic'",

@@ -18,12 +18,13 @@ import torch
 from command_line import dynacl, quick_fit, refusal
 from dynacl import DCL, TimeSeries
 from dynacl.cli import main, parser
-from dynacl.cli.files import RUN_FILES
 from dynacl.cli.fit import keep
 from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP
 from dynacl.encoders import Asymmetric, Projected
 from dynacl.objective import Flat, Sphere
 from dynacl.parameters import PARAMETERS
+from dynacl.persistence import BESIDE, CHECKPOINT, MODEL
+from dynacl.sealing import unsealed
 from dynacl.settings import KINDS, Settings
 
 FITS = {
@@ -112,7 +113,12 @@ def test_stranger_s_csv_and_npz_are_fitted(tmp_path):
 
 
 def test_run_folder_holds_what_it_should(recovered):
-    assert {p.name for p in (recovered / "run").iterdir()} == set(RUN_FILES)
+    assert {p.name for p in (recovered / "run").iterdir()} == {
+        MODEL,
+        "config.json",
+        CHECKPOINT,
+        *BESIDE,
+    }
     lines = (recovered / "run" / "history.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["step"] == 600
     metrics = json.loads((recovered / "run" / "metrics.json").read_text())
@@ -269,6 +275,12 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+def stored(folder):
+    """Every bit of every tensor of a model, by name."""
+    tensors = unsealed(folder / MODEL)[0]
+    return {name: x.numpy().tobytes() for name, x in tensors.items()}
+
+
 def test_interrupted_fit_resumes_to_the_same_model(tmp_path):
     data = tmp_path / "lds.npz"
     dynacl("simulate", "lds", "--trials", 20, "--steps", 50, "--layers", 2, "--observed", 6,
@@ -287,12 +299,12 @@ def test_interrupted_fit_resumes_to_the_same_model(tmp_path):
     assert stopped.returncode == 130, stopped.stderr
     assert "stopped at step 41 of 100" in stopped.stderr
     assert "--resume" in stopped.stderr
-    expected = (whole / "model.safetensors").read_bytes()
-    assert (broken / "model.safetensors").read_bytes() != expected
+    expected = stored(whole)
+    assert stored(broken) != expected
     for name, again in {"same": [*fit[2:], *chosen], "fewer": fit[2:], "none": []}.items():
         shutil.copytree(broken, tmp_path / name)
         dynacl("fit", data, *again, "--out", tmp_path / name, "--resume")
-        assert (tmp_path / name / "model.safetensors").read_bytes() == expected
+        assert stored(tmp_path / name) == expected
         assert DCL.load(tmp_path / name).settings_.horizon == 2
 
 

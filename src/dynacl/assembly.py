@@ -17,6 +17,7 @@ from dynacl.data import InputError, TimeSeries
 from dynacl.doubts import check_data, check_modes
 from dynacl.dynamics.base import Dynamics
 from dynacl.dynamics.base import Request as DynamicsRequest
+from dynacl.dynamics.naming import named
 from dynacl.dynamics.naming import resolve as resolve_dynamics
 from dynacl.encoders import (
     MLP,
@@ -104,6 +105,7 @@ def rebuild(
     weights: Mapping[str, Tensor],
 ) -> Run:
     """A run of these settings, as a saved model had it, with weights of any value."""
+    check_sizes(request, n_features * len(settled.time_lags), n_controls, weights)
     generator = torch.Generator().manual_seed(0)
     f = make_dynamics(request, n_controls, system, generator)
     geometry = resolve_geometry(request.similarity)
@@ -120,6 +122,29 @@ def rebuild(
     run = assemble(request, encoder, f, geometry, settled, generator)
     run.whole = False
     return run
+
+
+def check_sizes(
+    request: Request, n_inputs: int, n_controls: int, weights: Mapping[str, Tensor]
+) -> None:
+    """That there are as many weights as such a model has, before one of any size is built."""
+    there = {
+        part: sum(w.numel() for name, w in weights.items() if name.startswith(f"{part}."))
+        for part in ("encoder", "dynamics")
+    }
+    whitened = [w.shape[-1] for name, w in weights.items() if name.endswith("whitening.frame")]
+    d, least = request.n_components, {"encoder": 0, "dynamics": 0}
+    if request.encoder is None:
+        least["encoder"] = MLP.least_weights(d, 0 if whitened else n_inputs)
+    if isinstance(request.dynamics, str):
+        f = DynamicsRequest(d, n_controls, request.options)
+        least["dynamics"] = named(request.dynamics).least_weights(f)
+    for part, n in least.items():
+        if there[part] < n:
+            raise InputError(f"its {part} has {there[part]} weights; wanted at least {n} with "
+                             f"n_components={d}, {n_inputs} inputs and these options")  # fmt: skip
+    if d * n_controls > sum(there.values()):
+        raise InputError(f"n_controls: got {n_controls}, for {sum(there.values())} weights")
 
 
 def assemble(

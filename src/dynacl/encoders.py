@@ -128,6 +128,11 @@ class MLP(Encoder):
                 self.linear.bias.copy_(torch.zeros(d) if linear_offset is None else linear_offset)
                 self.layers[-1].weight.mul_(0.1)  # type: ignore[operator]
 
+    @staticmethod
+    def least_weights(d: int, n_inputs: int) -> int:
+        """How many numbers it has of the usual size, at least."""
+        return 30 * d * (n_inputs + 30 * d)
+
     @torch.no_grad()
     def be_linear(self, start: Mapping[str, Tensor] | None = None) -> bool:
         if self.linear is None or not self.linear.weight.any(1).all():

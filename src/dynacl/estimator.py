@@ -170,7 +170,7 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
         horizon = min(run.settings.horizon, settings.horizon)  # these trials may be shorter
         until = run.step + settings.max_iter
         run.settings = replace(run.settings, max_iter=until, horizon=horizon)
-        run.forget_judge()  # it was of other data
+        run.begin_anew()
         return self._train(series, callback, run.settings.max_iter)
 
     def resume(self, X: Any, *, u: Any = None, callback: Callback | None = None) -> DCL:

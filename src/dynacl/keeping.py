@@ -6,15 +6,18 @@ Weights are safetensors and the rest is JSON (`persistence`); no code is kept, a
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
 from dynacl import assembly, persistence
+from dynacl.configuration import refusing
 from dynacl.data import InputError, Units
 from dynacl.prediction import HeldOut
 from dynacl.request import Request
@@ -35,8 +38,11 @@ class Kept(BaseEstimator):
     n_features_in_: int
     n_controls_in_: int
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write model.safetensors and config.json into this folder."""
+    def save(self, path: str | os.PathLike[str], *, checkpoint: bool = False) -> None:
+        """Write model.safetensors and config.json into this folder, in place of another model.
+
+        checkpoint: write all that it takes to go on with the training, too.
+        """
         check_is_fitted(self, "encoder_")
         run, given = self.run_, self.get_params(deep=False)
         about = {
@@ -58,7 +64,7 @@ class Kept(BaseEstimator):
             "held_out": None if self.held_out_ is None else self.held_out_.plain(),
             "correlations": None if run.correlations is None else run.correlations.tolist(),
         }
-        persistence.save_model(run, about | self.settled_.as_dict(), path)
+        persistence.save_model(run, about | self.settled_.as_dict(), path, checkpoint)
 
     @classmethod
     def load(
@@ -69,18 +75,32 @@ class Kept(BaseEstimator):
         encoder: nn.Module | None = None,
         dynamics: nn.Module | None = None,
         similarity: nn.Module | None = None,
+        checkpoint: bool = False,
     ) -> Self:
         """Read a saved model; no code from the file runs.
 
         A model with custom parts takes them again here: files hold weights, not code.
+        checkpoint: read the run that was saved with it, which `resume` takes to its end.
         """
-        config, weights = persistence.read_model(path)
-        try:
-            model = cls(**tuples(config["parameters"]))
-            settings = Settings.read(config["settings"])
-        except TypeError as error:
-            raise InputError(f"{path}: its config.json is of another dynacl: {error}") from error
+        read = persistence.read_checkpoint if checkpoint else persistence.read_model
+        config, weights = read(path)
         given = {"encoder": encoder, "dynamics": dynamics, "similarity": similarity}
+        with refusing(Path(path)):
+            model = cls._of(config, weights, given, device, Path(path))
+        if checkpoint:
+            persistence.load_checkpoint(model.run_, Path(path) / persistence.CHECKPOINT)
+        return model._remember()
+
+    @classmethod
+    def _of(
+        cls,
+        config: Mapping[str, Any],
+        weights: Mapping[str, Tensor],
+        given: Mapping[str, nn.Module | None],
+        device: str,
+        path: Path,
+    ) -> Self:
+        model, settings = cls(**tuples(config["parameters"])), Settings.read(config["settings"])
         for name in config.get("custom", ()):
             if given.get(name) is None:
                 raise InputError(f"{name}: this model was fitted with a custom one; load it with "
@@ -97,6 +117,7 @@ class Kept(BaseEstimator):
             model.system_,
             weights,
         )
+        run.id = config.get("run", run.id)
         run.step, run.history = config["n_iter"], config["history"]
         run.reasons, run.verdict = config["reasons"], config["verdict"]
         for name in ("units", "control_units"):
@@ -110,7 +131,7 @@ class Kept(BaseEstimator):
         judged = config.get("held_out")
         model.held_out_ = None if judged is None else HeldOut.read(judged)
         model.settled_ = Settled.read(config)
-        return model._remember()
+        return model
 
     def _remember(self) -> Self:
         run = self.run_

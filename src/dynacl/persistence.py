@@ -12,34 +12,66 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from dynacl._version import __version__
+from dynacl.configuration import FORMAT, check_format, parse, refusing
 from dynacl.data import InputError
 from dynacl.intervals import Errors
 from dynacl.linear_models import ARX
 from dynacl.objective.infonce import Loss
 from dynacl.readout import Readout
 from dynacl.run import Run, Snapshot, Start
+from dynacl.sealing import damaged, sealed, texts_of, unsealed
 from dynacl.settings import Settings
 from dynacl.writing import write
 
-FORMAT = 3
 PARTS = ("encoder", "dynamics", "geometry")
 SNAPSHOTS = ("floor", "best")
+MODEL, CHECKPOINT = "model.safetensors", "checkpoint"
+BESIDE = ("metrics.json", "history.jsonl")  # what `dynacl fit` writes beside a model
 
 
-def save_model(run: Run, about: Mapping[str, Any], folder: str | os.PathLike[str]) -> None:
-    """The weights of a run, and what else a model is, as JSON."""
-    config = {"format": FORMAT, "dynacl": __version__, "torch": torch.__version__} | dict(about)
-    # Both before a file is written: what cannot be saved leaves nothing behind.
-    weights, text = save(_parts(run) | _beside(run)), json.dumps(config, indent=1)
+def save_model(
+    run: Run, about: Mapping[str, Any], folder: str | os.PathLike[str], checkpoint: bool = False
+) -> None:
+    """The weights of a run and what else a model is, as JSON; with all that it takes to go on.
+
+    The folder is one thing. model.safetensors is a whole model, and the checkpoint all of a run.
+    Each is replaced in one step, the checkpoint first; both have the run's id. So a folder in
+    which they differ is one in which a newer run was stopped before it had written its model.
+    config.json is a copy to be read by people: it is there only with the model that it is of.
+    """
+    made = {"format": FORMAT, "dynacl": __version__, "torch": torch.__version__, "run": run.id}
+    # All before a file is written: what cannot be saved leaves nothing behind.
+    config = json.dumps(made | dict(about), indent=1)
+    weights = sealed(_parts(run) | _beside(run), {"config": config, "id": run.id})
+    state = packed(run, config) if checkpoint else None
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder / "model.safetensors", weights)
-    write(folder / "config.json", text.encode())
+    another = run_of(folder / MODEL) != run.id
+    if state is not None:
+        write(folder / CHECKPOINT, state)
+    elif run_of(folder / CHECKPOINT) != run.id:
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+    for name in ("config.json", *(BESIDE if another else ())):
+        (folder / name).unlink(missing_ok=True)
+    write(folder / MODEL, weights)
+    write(folder / "config.json", config.encode())
+
+
+def run_of(path: Path) -> str | None:
+    """The id of the run that a file is of; None where it has none that can be read."""
+    try:
+        return texts_of(path).get("id")
+    except (OSError, InputError):
+        return None
+
+
+def half_made(folder: Path) -> bool:
+    """Whether a run was begun here and stopped before it had written its first model."""
+    begun = run_of(folder / CHECKPOINT)
+    return begun is not None and run_of(folder / MODEL) != begun
 
 
 def plain_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,33 +80,42 @@ def plain_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The configuration and the weights of a saved model, checked."""
     folder = Path(folder)
-    for name in ("config.json", "model.safetensors"):
-        if not (folder / name).is_file():
-            raise InputError(f"{folder}: has no {name}; wanted a folder that a model was saved to")
+    if half_made(folder):
+        raise InputError(f"{folder}: its fit was stopped before it had written a model; "
+                         "`dynacl fit` with --resume goes on with it, without begins anew"
+                         )  # fmt: skip
+    path, beside = folder / MODEL, folder / "config.json"
+    if not path.is_file():
+        raise InputError(f"{folder}: has no {MODEL}; wanted a folder that a model was saved to")
+    weights, texts = unsealed(path)
+    if "config" in texts and "seal" in texts:
+        if beside.exists() and beside.read_bytes() != texts["config"].encode():
+            raise InputError(f"{beside}: is not as it was written with {MODEL}, which has all that "
+                             "is needed; remove it")  # fmt: skip
+        return parse(texts["config"], path), weights
+    if not beside.is_file():
+        raise InputError(f"{folder}: has no config.json; wanted a folder that a model was saved to")
     try:
-        config: dict[str, Any] = json.loads((folder / "config.json").read_text())
-        wanted = {
-            "parameters",
-            "settings",
-            "n_features",
-            "n_controls",
-            "n_iter",
-            "system",
-            "history",
-            "transitions",
-        }
-        missing = wanted - set(config)
-    except (json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
-        raise InputError(f"{folder / 'config.json'}: is not valid JSON: {error}") from error
-    if config.get("format") != FORMAT:
-        raise InputError(
-            f"{folder}: was saved in format {config.get('format')} by dynacl "
-            f"{config.get('dynacl')}; this is dynacl {__version__}, which reads format {FORMAT}"
-        )
-    if missing:
-        raise InputError(f"{folder / 'config.json'}: lacks {', '.join(sorted(missing))}")
-    return config, read_tensors(folder / "model.safetensors")[0]
+        config = parse(beside.read_text(), beside)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{beside}: is not valid JSON: {error}") from error
+    if config["format"] == FORMAT:  # which has a checksum, and this has none
+        raise damaged(path, "it has no checksum")
+    return config, weights
+
+
+def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The configuration and the weights of the run that a folder's checkpoint is of."""
+    path = Path(folder) / CHECKPOINT
+    if not path.is_file():
+        raise InputError(f"{folder}: has no checkpoint to resume from")
+    weights, texts = unsealed(path)
+    if not texts.get("config"):
+        check_format(path, _state(path, texts), (FORMAT,))
+        raise damaged(path, "it has no configuration")
+    return parse(texts["config"], path), weights
 
 
 def load_weights(part: nn.Module, weights: Mapping[str, Tensor], name: str) -> None:
@@ -123,6 +164,11 @@ def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
     """One file with everything from which the run continues bit for bit."""
+    write(path, packed(run, ""))
+
+
+def packed(run: Run, config: str) -> bytes:
+    """The content of a checkpoint."""
     tensors = _parts(run) | {f"dynamics.{k}": v for k, v in (run.as_trained or {}).items()}
     for i, optimizer in enumerate(run.optimizers):
         for j, state in optimizer.state_dict()["state"].items():
@@ -136,7 +182,7 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
         tensors |= {f"emphasis.{k}": v for k, v in run.emphasis.state_dict().items()}
     if run.pending:
         tensors["pending"] = torch.stack([torch.stack(list(loss)) for loss in run.pending])
-    meta = {
+    state = {
         "format": FORMAT,
         "dynacl": __version__,
         "settings": asdict(run.settings),
@@ -147,48 +193,57 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
         "snapshots": {name: [shot.figure, shot.step] for name, shot in kept.items()},
     }
     cpu = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
-    write(Path(path), save(cpu, metadata={"run": json.dumps(meta)}))
+    return sealed(cpu, {"run": json.dumps(state), "config": config, "id": run.id})
 
 
 def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> Run:
     """Put the state of a saved run into one that was built with the same parts."""
-    tensors, metadata = read_tensors(Path(path))
-    meta = json.loads(metadata.get("run", "null"))
-    if not meta:
+    path = Path(path)
+    tensors, texts = unsealed(path)
+    state = _state(path, texts)
+    check_format(path, state, (FORMAT,))
+    if "seal" not in texts:
+        raise damaged(path, "it has no checksum")
+    with refusing(path):
+        return _restore(run, tensors, state, path)
+
+
+def _state(path: Path, texts: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        state = json.loads(texts.get("run", "null"))
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, str(error)) from error
+    if not isinstance(state, dict):
         raise InputError(f"{path}: is not a checkpoint")
-    if Settings.read(meta["settings"]) != run.settings:
+    return state
+
+
+def _restore(run: Run, tensors: Mapping[str, Tensor], state: Mapping[str, Any], path: Path) -> Run:
+    if Settings.read(state["settings"]) != run.settings:
         raise InputError(f"{path}: was trained with other settings than the run has")
     load_parts(run, tensors)
     if run.emphasis is not None:
         load_weights(run.emphasis, tensors, "emphasis")
     run.as_trained, run.whole = None, True
     for i, optimizer in enumerate(run.optimizers):
-        state: dict[int, dict[str, Tensor]] = {}
+        kept: dict[int, dict[str, Tensor]] = {}
         for key, value in tensors.items():
             if key.startswith(f"optimizer.{i}."):
                 _, _, j, name = key.split(".", 3)
                 # A copy lies aligned in memory, as the original did: products round alike.
-                state.setdefault(int(j), {})[name] = value.clone()
+                kept.setdefault(int(j), {})[name] = value.clone()
         groups = optimizer.state_dict()["param_groups"]
-        optimizer.load_state_dict({"state": state, "param_groups": groups})
+        optimizer.load_state_dict({"state": kept, "param_groups": groups})
     run.generator.set_state(tensors["generator"])
     run.pending = [Loss(*row.unbind()) for row in tensors.get("pending", torch.empty(0, 3))]
-    run.step, run.seconds, run.history = meta["step"], meta["seconds"], meta["history"]
-    run.judged = [(step, figure) for step, figure in meta["judged"]]
-    for name, (figure, step) in meta["snapshots"].items():
+    run.step, run.seconds, run.history = state["step"], state["seconds"], state["history"]
+    run.judged = [(step, figure) for step, figure in state["judged"]]
+    for name, (figure, step) in state["snapshots"].items():
+        if name not in SNAPSHOTS:
+            raise damaged(path, f"no snapshot is called {name!r}")
         weights = {part: _under(f"{name}.{part}.", tensors) for part in PARTS}
         setattr(run, name, Snapshot(figure, step, weights))
     return run
-
-
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {k: file.get_tensor(k) for k in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except SafetensorError as error:
-        raise InputError(f"{path}: is not a valid safetensors file: {error}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import secrets
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -80,6 +81,7 @@ class Run:
     errors: Errors | None = None  # of its forecasts of held-out data; None: not known
     units: Units | None = None  # of the observations it was begun with; others are brought to them
     control_units: Units | None = None
+    id: str = field(default_factory=lambda: secrets.token_hex(8))  # binds the files that it is in
 
     def __post_init__(self) -> None:
         if self.settings.emphasis:
@@ -164,8 +166,9 @@ class Run:
             self.as_trained = None
         self.wake()
 
-    def forget_judge(self) -> None:
-        """What was judged and compared, before the run goes on with other data."""
+    def begin_anew(self) -> None:
+        """Before it goes on with other data: another run, of which nothing was judged yet."""
+        self.id = secrets.token_hex(8)
         self.floor, self.best, self.judged, self.verdict = None, None, [], ""
         self.start, self.arx = None, None
 

@@ -129,9 +129,9 @@ class Settings:
     )
 
     @classmethod
-    def read(cls, saved: Mapping[str, Any]) -> Settings:
-        """From what JSON holds."""
-        return cls(**tuples(saved))
+    def read(cls, saved: Mapping[str, Any], where: str = "") -> Settings:
+        """From what JSON holds, each of its kind."""
+        return cls(**{name: checked(name, value, where) for name, value in tuples(saved).items()})
 
     @property
     def past_inputs(self) -> tuple[int, ...]:

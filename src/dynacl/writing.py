@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -20,8 +22,13 @@ try:
 except ImportError:  # not POSIX: nothing is locked, and nothing that is left is removed
     fcntl = None  # type: ignore[assignment]
 
+LOCK = ".lock"
 _KEPT = 200  # characters of a file's name: with more behind it, it may get too long
 _TRIES = 100  # to make a file that a process which is just starting does not take for a leftover
+
+
+class InUseError(OSError):
+    """A folder that another process works in."""
 
 
 @contextmanager
@@ -59,6 +66,14 @@ def save_figure(figure: Any, path: Path, dpi: int = 150) -> None:
         figure.savefig(file, format=path.suffix.removeprefix("."), dpi=dpi)
 
 
+def is_empty(folder: Path) -> bool:
+    """Whether nothing is in it but what a killed process may have left."""
+    return all(
+        path.name == LOCK or (path.name.startswith(".") and path.suffix == ".tmp")
+        for path in folder.iterdir()
+    )
+
+
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
     """Remove what killed processes left in a folder while they wrote: this file, or any."""
     if fcntl is None:
@@ -67,6 +82,46 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
         with suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused: it is being written now
             path.unlink()
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Have a folder alone: a second process is refused, with the first one's number and start.
+
+    The system frees what a dead process had claimed, so what it left is not in the way. Where the
+    file system knows no locks, nothing is refused.
+    """
+    file = _lock(folder / LOCK)
+    try:
+        file.seek(0)
+        file.truncate()
+        started = time.strftime("%Y-%m-%d %H:%M:%S")
+        file.write(f"process {os.getpid()} on {platform.node()}, since {started}".encode())
+        file.flush()
+        yield
+    finally:
+        (folder / LOCK).unlink(missing_ok=True)
+        file.close()
+
+
+def _lock(path: Path) -> BinaryIO:
+    """The file, open and locked; made anew where its owner has just removed it."""
+    while True:
+        file = path.open("a+b")
+        if fcntl is None:
+            return file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            owner = file.read(200).decode(errors="replace") or "another process"
+            file.close()
+            raise InUseError(f"{path.parent}: is in use by {owner}") from None
+        except OSError:
+            return file  # a file system without locks
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()
 
 
 def sync_folder(folder: Path) -> None:

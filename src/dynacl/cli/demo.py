@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dynacl.cli.files import RUN_FILES, new_folder
+from dynacl.cli.files import new_folder
 from dynacl.cli.options import add_shared
 
 EXAMPLE = "dynacl demo --out runs/demo"
@@ -20,7 +20,5 @@ def run(options: argparse.Namespace) -> None:
     from dynacl.demo import demo
 
     out = Path(options.out)
-    new_folder(out, options.force)
-    for name in RUN_FILES:
-        (out / name).unlink(missing_ok=True)
-    demo(out, seed=options.seed, verbose=not options.quiet)
+    with new_folder(out, options.force):
+        demo(out, seed=options.seed, verbose=not options.quiet)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
+import os
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynacl.data import InputError, TimeSeries
-from dynacl.writing import remove_leftovers
+from dynacl.writing import claimed, is_empty, remove_leftovers
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
 
 SHOWN = 10  # modes whose spectrum is printed, at most; JSON has all
-# What `fit` leaves in its folder.
-RUN_FILES = ("model.safetensors", "config.json", "metrics.json", "history.jsonl", "checkpoint")
 
 
 def read(options: argparse.Namespace, path: str | None = None) -> TimeSeries:
@@ -31,13 +32,22 @@ def read(options: argparse.Namespace, path: str | None = None) -> TimeSeries:
     return replace(series, control=None) if options.no_control else series
 
 
-def new_folder(out: Path, force: bool) -> None:
+@contextmanager
+def new_folder(out: Path, force: bool) -> Iterator[None]:
+    """Have a folder for results alone; what cannot be written to fails now, not after hours."""
     if out.exists() and not out.is_dir():
         raise InputError(f"--out: {out} is a file; wanted a folder")
-    if out.exists() and any(out.iterdir()) and not force:
-        raise InputError(f"--out: {out} is there already; --force overwrites it")
-    out.mkdir(parents=True, exist_ok=True)  # fails now, not after hours of training
-    remove_leftovers(out)
+    if out.exists() and not is_empty(out) and not force:
+        from dynacl.persistence import half_made
+
+        if not half_made(out):
+            raise InputError(f"--out: {out} is there already; --force overwrites it")
+        print(f"{out}: holds a fit that was stopped before its first model was written; begun anew",
+              file=sys.stderr)  # fmt: skip
+    out.mkdir(parents=True, exist_ok=True)
+    with claimed(out):
+        remove_leftovers(out)
+        yield
 
 
 def new_file(out: str, force: bool, suffixes: Collection[str]) -> None:
@@ -50,6 +60,8 @@ def new_file(out: str, force: bool, suffixes: Collection[str]) -> None:
     if path.exists() and not force:
         raise InputError(f"--out: {path} is there already; --force overwrites it")
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"--out: {path.parent} cannot be written to")
     remove_leftovers(path.parent, path.name)
 
 

@@ -16,7 +16,7 @@ from dynacl.cli.options import add_data, add_shared
 from dynacl.data import InputError, TimeSeries
 from dynacl.parameters import PARAMETERS
 from dynacl.settings import KINDS
-from dynacl.writing import write
+from dynacl.writing import claimed, remove_leftovers, write
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
@@ -69,23 +69,29 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def run(options: argparse.Namespace) -> int:
+    out = Path(options.out)
+    series = read(options)
+    if options.resume and not out.is_dir():
+        raise InputError(f"--out: {out} is no folder; wanted one that has a run to resume")
+    with claimed(out) if options.resume else new_folder(out, options.force):
+        return _run(options, series, out)
+
+
+def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
     from dynacl.estimator import DCL
     from dynacl.evaluation import evaluate
     from dynacl.facts import figures, sentences
-    from dynacl.persistence import load_checkpoint, to_json
+    from dynacl.persistence import to_json
 
-    out = Path(options.out)
-    series = read(options)
     if options.resume:
-        model = DCL.load(out, device=options.device)
-        load_checkpoint(model.run_, out / "checkpoint")
+        remove_leftovers(out)
+        model = DCL.load(out, device=options.device, checkpoint=True)
         model.verbose = not options.quiet
         _check_same_settings(_typed(options), model, out)
         if model.run_.step >= model.run_.settings.max_iter:
             raise InputError(f"{out}: its {model.run_.step} steps are done; nothing to resume")
         _fit(model.resume, model, series, out)
     else:
-        new_folder(out, options.force)
         given = {"random_state": 0} | _typed(options)
         model = DCL(**given, device=options.device, verbose=not options.quiet)
         _fit(model.fit, model, series, out)
@@ -124,18 +130,19 @@ def run(options: argparse.Namespace) -> int:
 
 def keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
     """Write all files of a run, so that it can be used and resumed."""
-    from dynacl.persistence import save_checkpoint, to_json
+    from dynacl.persistence import to_json
 
-    out.mkdir(parents=True, exist_ok=True)
-    model.save(out)
-    save_checkpoint(model.run_, out / "checkpoint")
-    write(out / "metrics.json", (to_json(found, indent=1) + "\n").encode())
+    model.save(out, checkpoint=model.run_.whole)
+    of = {"run": model.run_.id}
+    write(out / "metrics.json", (to_json(of | found, indent=1) + "\n").encode())
     lines = "".join(json.dumps(record) + "\n" for record in model.history_)
     write(out / "history.jsonl", lines.encode())
 
 
 def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> None:
     """Fit, with a checkpoint now and then, so that a killed process loses little."""
+    from dynacl.training import TrainingError
+
     saved = time.monotonic()
 
     def checkpoint(run: Run, record: Record) -> None:
@@ -145,7 +152,11 @@ def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> 
             run.go_on()
             saved = time.monotonic()
 
-    fit(series, callback=checkpoint)
+    try:
+        fit(series, callback=checkpoint)
+    except TrainingError as error:
+        keep(model, out, {"n_iter": model.n_iter_, "error": str(error)})
+        raise
 
 
 def _typed(options: argparse.Namespace) -> dict[str, Any]:

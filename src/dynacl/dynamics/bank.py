@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import Dynamics, control_matrix, driven
+from dynacl.dynamics.base import Dynamics, Request, control_matrix, driven
 from dynacl.dynamics.choice import Choice
 from dynacl.dynamics.least_squares import assign, linear_fit
 from dynacl.dynamics.stable import bound
@@ -28,6 +28,10 @@ class Bank(Dynamics):
     options = ("n_modes", "bias", "stable")
     restarts: int  # of a fit to latents
     rounds: int  # of each, at most
+
+    @classmethod
+    def least_weights(cls, request: Request) -> int:
+        return int(request.options["n_modes"]) * request.d**2
 
     def __init__(
         self,

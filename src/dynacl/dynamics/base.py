@@ -106,6 +106,11 @@ class Dynamics(nn.Module, ABC):
         make: Callable[..., Self] = cls
         return make(request.d, **chosen)
 
+    @classmethod
+    def least_weights(cls, request: Request) -> int:
+        """How many numbers a saved one has, at least: a file with fewer is of something else."""
+        return 0
+
     # -- what a model must say, or may -----------------------------------------------------------
 
     @abstractmethod

@@ -7,7 +7,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import Dynamics, control_matrix, driven
+from dynacl.dynamics.base import Dynamics, Request, control_matrix, driven
 from dynacl.dynamics.whitened import Whitened, seeded
 
 
@@ -20,6 +20,10 @@ class Gated(Dynamics):
 
     reads_modes = True
     options = ("n_modes",)
+
+    @classmethod
+    def least_weights(cls, request: Request) -> int:
+        return int(request.options["n_modes"]) * request.d**2
 
     def __init__(
         self,

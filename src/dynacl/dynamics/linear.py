@@ -8,7 +8,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import SEVERAL, SHARP, Dynamics, control_matrix, driven
+from dynacl.dynamics.base import SEVERAL, SHARP, Dynamics, Request, control_matrix, driven
 from dynacl.dynamics.least_squares import assign, linear_fit
 from dynacl.dynamics.stable import bound
 from dynacl.settings import Wish
@@ -20,6 +20,10 @@ class Linear(Dynamics):
 
     identifies = True
     options = ("bias", "stable")
+
+    @classmethod
+    def least_weights(cls, request: Request) -> int:
+        return request.d**2
 
     def __init__(
         self,

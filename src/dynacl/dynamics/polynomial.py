@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
+from math import comb
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import Dynamics, Library, control_matrix, driven
+from dynacl.dynamics.base import Dynamics, Library, Request, control_matrix, driven
 from dynacl.dynamics.least_squares import linear_fit
 from dynacl.dynamics.whitened import Whitened
 from dynacl.settings import Wish
@@ -35,6 +36,14 @@ class Polynomial(Dynamics):
     penalties = (0.0, 0.001, 0.01, 0.1, 1.0)
     powers: Tensor
     linear: Tensor
+
+    @classmethod
+    def least_weights(cls, request: Request) -> int:
+        d, degree = request.d, int(request.options["degree"])
+        few = min(d, degree, 64)  # beyond 64 there are more monomials than any file has numbers
+        monomials = comb(d + degree, few)
+        # What is multiplied for each is a table that no file holds; a file must be worth it.
+        return max(d * monomials, degree * monomials // 100)
 
     def __init__(
         self,
