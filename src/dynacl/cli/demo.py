@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dynacl.cli.files import new_folder
 from dynacl.cli.options import add_shared
+from dynacl.writing import claimed
 
 EXAMPLE = "dynacl demo --out runs/demo"
 
@@ -20,5 +21,6 @@ def run(options: argparse.Namespace) -> None:
     from dynacl.demo import demo
 
     out = Path(options.out)
-    with new_folder(out, options.force):
+    new_folder(out, options.force)
+    with claimed(out):
         demo(out, seed=options.seed, verbose=not options.quiet)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynacl.data import InputError, TimeSeries
-from dynacl.writing import claimed, is_empty, remove_leftovers
+from dynacl.writing import is_empty, remove_leftovers
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
@@ -32,9 +31,8 @@ def read(options: argparse.Namespace, path: str | None = None) -> TimeSeries:
     return replace(series, control=None) if options.no_control else series
 
 
-@contextmanager
-def new_folder(out: Path, force: bool) -> Iterator[None]:
-    """Have a folder for results alone; what cannot be written to fails now, not after hours."""
+def new_folder(out: Path, force: bool) -> None:
+    """A folder for results; what cannot be written to fails now, not after hours of training."""
     if out.exists() and not out.is_dir():
         raise InputError(f"--out: {out} is a file; wanted a folder")
     if out.exists() and not is_empty(out) and not force:
@@ -45,9 +43,8 @@ def new_folder(out: Path, force: bool) -> Iterator[None]:
         print(f"{out}: holds a fit that was stopped before its first model was written; begun anew",
               file=sys.stderr)  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
-    with claimed(out):
-        remove_leftovers(out)
-        yield
+    _check_writable(out)
+    remove_leftovers(out)
 
 
 def new_file(out: str, force: bool, suffixes: Collection[str]) -> None:
@@ -60,9 +57,13 @@ def new_file(out: str, force: bool, suffixes: Collection[str]) -> None:
     if path.exists() and not force:
         raise InputError(f"--out: {path} is there already; --force overwrites it")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"--out: {path.parent} cannot be written to")
+    _check_writable(path.parent)
     remove_leftovers(path.parent, path.name)
+
+
+def _check_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"--out: {folder} cannot be written to")
 
 
 def print_table(found: dict[str, Any]) -> None:

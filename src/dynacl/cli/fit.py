@@ -73,7 +73,9 @@ def run(options: argparse.Namespace) -> int:
     series = read(options)
     if options.resume and not out.is_dir():
         raise InputError(f"--out: {out} is no folder; wanted one that has a run to resume")
-    with claimed(out) if options.resume else new_folder(out, options.force):
+    if not options.resume:
+        new_folder(out, options.force)
+    with claimed(out):
         return _run(options, series, out)
 
 
