@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dynacl.objective import native
+from dynacl.objective import compiling, native
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="no C compiler, or switched off")
 
@@ -247,8 +247,9 @@ def test_only_float32_on_the_cpu_is_supported() -> None:
     assert not native.supports(q, k[:0])
 
 
-def available_in_a_new_process(**environment: str) -> bool:
-    code = "from dynacl.objective import native; print(native.available())"
+def in_a_new_process(**environment: str) -> tuple[bool, str]:
+    """Whether the kernel is available there, asked twice, and what is said about it."""
+    code = "from dynacl.objective import native; print(native.available() and native.available())"
     source = str(Path(native.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -257,16 +258,49 @@ def available_in_a_new_process(**environment: str) -> bool:
         text=True,
         check=True,
     )
-    assert not done.stderr
-    return done.stdout.strip() == "True"
+    return done.stdout.strip() == "True", done.stderr
 
 
-def test_it_can_be_switched_off() -> None:
-    assert not available_in_a_new_process(DYNACL_NATIVE="0")
+def test_it_can_be_switched_off_silently() -> None:
+    assert in_a_new_process(DYNACL_NATIVE="0") == (False, "")
 
 
-def test_without_a_compiler_it_steps_aside_silently(tmp_path: Path) -> None:
-    assert not available_in_a_new_process(PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+def test_without_a_compiler_it_steps_aside_and_says_so_once(tmp_path: Path) -> None:
+    there, said = in_a_new_process(PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+    assert not there
+    assert said.count("no compiled kernel: no C compiler found") == 1
+
+
+def test_a_home_that_cannot_be_written_to_is_no_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "file" / "home"))
+    assert compiling._cache_folder() is None
+
+
+def test_a_user_whom_the_system_does_not_know_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(compiling.Path, "home", unknown)
+    assert compiling._cache_folder() is None
+
+
+@pytest.mark.parametrize("damage", ["cut", "emptied", "changed"])
+def test_a_damaged_file_in_the_cache_is_not_loaded_but_removed(tmp_path: Path, damage: str) -> None:
+    """To load one that was cut would end the process by a signal."""
+    good = bytes(range(256))
+    path = tmp_path / f"made-{compiling._hash(good)}.so"
+    path.write_bytes(good)
+    assert compiling._kept(tmp_path, "made") == path
+    assert compiling._kept(tmp_path, "other") is None
+    bad = {"cut": good[:100], "emptied": b"", "changed": b"\1" + good[1:]}[damage]
+    path.write_bytes(bad)
+    assert compiling._kept(tmp_path, "made") is None
+    assert not path.exists()
 
 
 def test_a_broken_compiler_is_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +308,8 @@ def test_a_broken_compiler_is_no_compiler(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "cc").chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert native._checked_kernel.__wrapped__() is None
+    with pytest.warns(UserWarning, match="no compiled kernel: "):
+        assert native._checked_kernel.__wrapped__() is None
 
 
 def test_a_cache_that_cannot_be_written_does_no_harm(
@@ -285,11 +320,18 @@ def test_a_cache_that_cannot_be_written_does_no_harm(
     assert native._checked_kernel.__wrapped__() is not None
 
 
-def test_the_cache_is_private_and_holds_one_finished_file(
+def test_the_cache_is_private_and_holds_one_file_that_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert native._checked_kernel.__wrapped__() is not None
     assert native._checked_kernel.__wrapped__() is not None
     assert (tmp_path / "dynacl").stat().st_mode & 0o777 == 0o700
-    assert len(list((tmp_path / "dynacl").iterdir())) == 1
+    (kept,) = (tmp_path / "dynacl").iterdir()
+    whole = kept.read_bytes()
+    assert kept.name.endswith(f"-{compiling._hash(whole)}.so")
+    kept.unlink()  # not cut in place: this process has it in memory
+    kept.write_bytes(whole[: len(whole) // 2])
+    assert native._checked_kernel.__wrapped__() is not None  # compiled again
+    (again,) = (tmp_path / "dynacl").iterdir()
+    assert again.name.endswith(f"-{compiling._hash(again.read_bytes())}.so")

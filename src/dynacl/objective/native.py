@@ -3,22 +3,19 @@
     s_ij = b_j − c ‖q_i − k_j‖²,  lse_i = log Σ_j exp s_ij,  p_ij = exp(s_ij − lse_i)
     ∂lse_i/∂q_i = −2c Σ_j p_ij (q_i − k_j),  ∂lse_i/∂k_j = 2c p_ij (q_i − k_j),  ∂lse_i/∂b_j = p_ij
 
-Same functions as reference.py, float32 on the CPU only. Without a C compiler `available()` is False
-and nothing else changes. `DYNACL_NATIVE=0` switches it off.
+Same functions as reference.py, float32 on the CPU only. Where it cannot be compiled (`compiling`)
+or disagrees with PyTorch, `available()` is False and says so once: reference.py is slower, and
+rounds otherwise. `DYNACL_NATIVE=0` switches it off.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import logging
 import math
 import os
-import platform
-import shutil
-import stat
 import subprocess
-import tempfile
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,6 +24,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from dynacl.objective import compiling
+
 _LOG2E = 1 / math.log(2)
 # Points within this squared distance of their centre (times scale, as a power of 2) may use
 # ‖q‖² − 2qk + ‖k‖²: logits are then off by 5e-5 at most.
@@ -34,12 +33,6 @@ _EXPANDABLE = 256.0
 _WORTH_A_LOOK = 1 << 16  # pairs; below, finding out costs more than it gains
 
 _log = logging.getLogger(__name__)
-_SOURCE = Path(__file__).with_name("kernel.c")
-# Not -ffast-math: skipped pairs and NaN need IEEE rules, and the kernel relies on exact rounding.
-_FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"]
-_FLAGS += ["-fPIC", "-shared"]
-# The first that the compiler understands.
-_TUNING: tuple[list[str], ...] = (["-march=native"], ["-mcpu=native"], [])
 
 
 def available() -> bool:
@@ -49,9 +42,8 @@ def available() -> bool:
 
 def supports(*tensors: Tensor) -> bool:
     """Whether the functions here may be called with these tensors (embeddings, bias)."""
-    return available() and all(
-        x.dtype == torch.float32 and x.device.type == "cpu" and x.numel() > 0 for x in tensors
-    )
+    fit = all(x.dtype == torch.float32 and x.device.type == "cpu" and x.numel() for x in tensors)
+    return fit and available()
 
 
 def row_lse(
@@ -210,14 +202,19 @@ def _checked_kernel() -> ctypes.CDLL | None:
     if os.environ.get("DYNACL_NATIVE", "1") == "0":
         return None
     try:
-        _candidate = _load()
+        _candidate = compiling.load()
         _candidate.dynacl_centre.restype = ctypes.c_float
-        return _candidate if _agrees_with_torch() else None
-    except (OSError, subprocess.SubprocessError, RuntimeError) as reason:
-        _log.debug("no native kernel: %s", reason)
-        return None
+        if _agrees_with_torch():
+            return _candidate
+        reason = "it disagrees with PyTorch"
+    except (OSError, subprocess.SubprocessError, RuntimeError, AttributeError) as error:
+        reason = str(error).splitlines()[0]
     finally:
         _candidate = None
+    warnings.warn(f"no compiled kernel: {reason}. The loss is computed by PyTorch, which is slower "
+                  "and differs in the last digits; DYNACL_NATIVE=0 says that this is meant",
+                  stacklevel=2)  # fmt: skip
+    return None
 
 
 def _agrees_with_torch() -> bool:
@@ -232,60 +229,5 @@ def _agrees_with_torch() -> bool:
             got_grad = torch.autograd.grad(got.mean(), (q, k))
         pairs = [(got, wanted.float()), *zip(got_grad, wanted_grad, strict=True)]
         if not all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in pairs):
-            _log.debug("no native kernel: it disagrees with torch")
             return False
     return True
-
-
-def _load() -> ctypes.CDLL:
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if compiler is None:
-        raise OSError("no C compiler found")
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
-    identity = [_SOURCE.read_bytes(), repr(_FLAGS).encode(), version, _cpu()]
-    name = hashlib.sha256(b"\0".join(identity)).hexdigest()[:32] + ".so"
-    folder = _cache_folder()
-    if folder is None:
-        with tempfile.TemporaryDirectory() as temporary:  # the file may go once it is loaded
-            return ctypes.CDLL(str(_compile(compiler, Path(temporary) / name)))
-    path = folder / name
-    return ctypes.CDLL(str(path if path.exists() else _compile(compiler, path)))
-
-
-def _compile(compiler: str, path: Path) -> Path:
-    # Written beside its place and renamed: two processes that start together do no harm.
-    handle, partial = tempfile.mkstemp(suffix=".so", dir=path.parent)
-    os.close(handle)
-    try:
-        for tuning in _TUNING:
-            command = [compiler, *_FLAGS, *tuning, "-o", partial, str(_SOURCE), "-lm"]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode == 0:
-                os.replace(partial, path)
-                return path
-        raise OSError(f"compilation failed: {done.stderr}")
-    finally:
-        Path(partial).unlink(missing_ok=True)
-
-
-def _cpu() -> bytes:
-    """What -march=native depends on; a cache in a shared home is used by different machines."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-        kept = [x for x in lines if x.startswith(("model", "flags", "Features", "CPU"))]
-    except OSError:
-        kept = []
-    return "\n".join([platform.machine(), platform.processor(), *kept]).encode()
-
-
-def _cache_folder() -> Path | None:
-    """Where compiled kernels stay: a folder that only we can write to; None if there is none."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(root) / "dynacl"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-        shared = status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        return folder if not shared and os.access(folder, os.W_OK) else None
-    except (OSError, AttributeError):
-        return None
