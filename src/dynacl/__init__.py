@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dynacl.objective import info_nce
     from dynacl.ranking import held_out_prediction, one_standard_error, prediction_score, simplest
     from dynacl.settings import Settings
+    from dynacl.without_truth import evidence
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -30,6 +31,7 @@ else:
             "TimeSeries": "data",
             "equations": "flows",
             "evaluate": "evaluation",
+            "evidence": "without_truth",
             "fixed_points": "flows",
             "held_out_prediction": "ranking",
             "info_nce": "objective",
@@ -48,6 +50,7 @@ __all__ = [
     "dynamics",
     "equations",
     "evaluate",
+    "evidence",
     "fixed_points",
     "held_out_prediction",
     "info_nce",

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from dynacl import metrics, plots, simulate
 from dynacl.data import Array, TimeSeries
 from dynacl.estimator import DCL
-from dynacl.evaluation import evaluate
+from dynacl.evaluation import against_truth
 from dynacl.persistence import to_json
 from dynacl.writing import save_figure, write
 
@@ -45,7 +45,7 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
         print(f"Fitting {name}: {dynamics} dynamics, {len(data):,} samples, observations only.")
         model = DCL(6, dynamics, 5, max_iter=size["max_iter"], random_state=seed, verbose=verbose)
         models[name] = model.fit(data)
-        found[name] = evaluate(model, data, post_hoc=post_hoc)
+        found[name] = against_truth(model, data, post_hoc=post_hoc)
     print(f"\n  {'':<28}  {'DCL':>9}  {'baseline':>9}")
     for key, label in ROWS:
         print(f"  {label:<28}  {found['DCL'][key]:>9.4f}  {found['baseline'][key]:>9.4f}")

@@ -1,4 +1,4 @@
-"""Compare a fitted model with the truth that a TimeSeries carries: one dict of numbers."""
+"""A fitted model beside the truth that data carry, or by predictions where they carry none."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from dynacl.dynamics.base import Dynamics, Request
 from dynacl.dynamics.naming import named
 from dynacl.dynamics.post_hoc import fit_post_hoc
 from dynacl.estimator import DCL
+from dynacl.without_truth import evidence
 
 POST_HOC = tuple(name for name in BY_NAME if not named(name).needs_system)
 FIGURES = (
@@ -28,19 +29,43 @@ FIGURES = (
 
 def evaluate(
     model: DCL,
+    data: Any,
+    *,
+    u: Any = None,
+    post_hoc: str | None = None,
+    train: Any = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """R², dynR² with controls, mode accuracy, errors of A and B, MCC; None: it does not apply.
+
+    Data without truth are judged by predictions of observations: `evidence(model, data)` as a dict.
+
+    data: a TimeSeries, or anything that `fit` takes; a dict with "observations" and "latents"
+    carries truth.
+    post_hoc: judge dynamics of this name, fitted to the recovered latents afterwards, instead of
+    the model's own.
+    train: the data that the model was fitted to, where `data` are new. The affine map to the truth
+    is then fitted there, for `r2_train_map`; in all other figures it is fitted on `data`.
+    """
+    series = TimeSeries.of(data, u)
+    if series.truth is not None:
+        known = None if train is None else TimeSeries.of(train)
+        return against_truth(model, series, post_hoc=post_hoc, train=known, seed=seed)
+    for name, given in (("post_hoc", post_hoc), ("train", train)):
+        if given is not None:
+            raise InputError(f"{name}: given, but data carry no true latents to compare with")
+    return evidence(model, series, seed=seed).as_dict()
+
+
+def against_truth(
+    model: DCL,
     series: TimeSeries,
     *,
     post_hoc: str | None = None,
     train: TimeSeries | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """R², dynR² with controls, mode accuracy, errors of A and B, MCC; None: it does not apply.
-
-    post_hoc: judge dynamics of this name, fitted to the recovered latents afterwards, instead of
-    the model's own.
-    train: the data that the model was fitted to, where `series` is new. The affine map to the truth
-    is then fitted there, for `r2_train_map`; in all other figures it is fitted on `series`.
-    """
+    """As `evaluate`, of data that carry their truth."""
     check_is_fitted(model, "encoder_")
     if post_hoc is not None and post_hoc not in POST_HOC:
         raise InputError(f"post_hoc: got {post_hoc!r}; wanted one of {', '.join(POST_HOC)}")

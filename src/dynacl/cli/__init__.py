@@ -27,7 +27,7 @@ COMMANDS = {
     "demo": "simulate, fit, evaluate and draw: the tour",
     "simulate": "draw a data set with known truth",
     "fit": "learn encoder and dynamics",
-    "evaluate": "compare a fitted model with the truth in a file",
+    "evaluate": "judge a fitted model: by predictions, surrogates, and the truth if it is known",
     "embed": "write the latents (and modes) of data",
     "segment": "write when each trial is in which mode, and how certain that is",
     "forecast": "roll the dynamics out from the end of each trial",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynacl.cli.files import new_file, read
+from dynacl.cli.files import new_file, read, rows_of
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.data.formats import BY_SUFFIX, write_table
 from dynacl.parameters import DECODERS
@@ -33,12 +33,7 @@ def run(options: argparse.Namespace) -> None:
     new_file(options.out, options.force, BY_SUFFIX)
     trials = model.transform(series, pad=options.pad)
     latents = np.concatenate(trials)
-    lost = 0 if options.pad else model.settings_.past
-    cut = series.trimmed(lost)
-    parts = {"bounds": cut.bounds, "trial": np.repeat(np.arange(cut.n_trials), cut.lengths)}
-    parts["step"] = np.arange(len(cut)) - np.repeat(cut.bounds[:-1], cut.lengths) + lost
-    if cut.times is not None:
-        parts["time"] = cut.times
+    parts = rows_of(series, 0 if options.pad else model.settings_.past)
     if model.run_.dynamics.n_modes:
         parts["mode"] = np.full(len(latents), -1, dtype=np.int64)
         if options.pad:

@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynacl.data import InputError, TimeSeries
+import numpy as np
+
+from dynacl.data import Array, InputError, TimeSeries
 from dynacl.writing import is_empty, remove_leftovers
 
 if TYPE_CHECKING:
@@ -64,6 +66,15 @@ def new_file(out: str, force: bool, suffixes: Collection[str]) -> None:
 def _check_writable(folder: Path) -> None:
     if not os.access(folder, os.W_OK):
         raise InputError(f"--out: {folder} cannot be written to")
+
+
+def rows_of(series: TimeSeries, past: int) -> dict[str, Array]:
+    """Of each row of results, one per step with a full past: its trial, step and time."""
+    cut = series.trimmed(past)
+    step = np.arange(len(cut)) - np.repeat(cut.bounds[:-1], cut.lengths) + past
+    found = {"bounds": cut.bounds, "trial": np.repeat(np.arange(cut.n_trials), cut.lengths)}
+    times = {} if cut.times is None else {"time": cut.times}
+    return found | {"step": step} | times
 
 
 def print_table(found: dict[str, Any]) -> None:

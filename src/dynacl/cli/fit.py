@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
     from dynacl.estimator import DCL
-    from dynacl.evaluation import evaluate
+    from dynacl.evaluation import against_truth
     from dynacl.facts import figures, sentences
     from dynacl.persistence import to_json
 
@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
         print(f"kept in {out}; continue with --resume", file=sys.stderr)
         return 130
     if series.truth is not None:
-        found |= evaluate(model, series)
+        found |= against_truth(model, series)
         keep(model, out, found)
     if options.json:
         print(to_json(found))

@@ -28,7 +28,7 @@ from dynacl import inference, metrics, simulate
 from dynacl._version import __version__
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.estimator import DCL
-from dynacl.evaluation import evaluate
+from dynacl.evaluation import against_truth
 from dynacl.experiments.plan import Config
 from dynacl.settings import tuples
 
@@ -98,10 +98,10 @@ def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
             "train": np.concatenate(model.transform(training)),
             "validation": np.concatenate(model.transform(held)),
         }
-    numbers |= evaluate(model, series, post_hoc=config["post_hoc"])
+    numbers |= against_truth(model, series, post_hoc=config["post_hoc"])
     if config["fresh"]:
         fresh = fresh_trials(config, series)
-        numbers["fresh"] = evaluate(model, fresh, post_hoc=config["post_hoc"], train=series)
+        numbers["fresh"] = against_truth(model, fresh, post_hoc=config["post_hoc"], train=series)
     return numbers, example(model, series)
 
 
