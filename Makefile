@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install hooks demo test lint bench soak size docs clean
+.PHONY: install hooks demo test long lint bench soak size docs clean
 
 install: $(READY)
 
@@ -24,6 +24,10 @@ test: $(READY) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=90
 	# Again without the compiled kernel, for what touches the loss.
 	DYNACL_NATIVE=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m loss
+
+# What imports heavy libraries: NWB through pynapple.
+long: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long
 
 lint: $(READY)
 	$(BIN)/ruff check .

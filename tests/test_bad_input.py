@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def w(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     np.savez(p / "objects.npz", OBJECTS)
     np.savez(p / "bounds.npz", observations=X, bounds=[0, 50])
     for name, text in {
-        "words.csv": "a,b\n1,two\n",
+        "words.csv": "a,b\n1,2\n1,two\n",
         "notes.txt": "mine",
     }.items():
         (p / name).write_text(text)
@@ -60,7 +61,7 @@ def w(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     for name, file, change in (
         ("torn", "model.safetensors", lambda b: b[:100]),
         ("garbled", "config.json", lambda b: b[:100]),
-        ("future", "config.json", lambda b: b.replace(b'"format": 3', b'"format": 99')),
+        ("future", "config.json", lambda b: re.sub(rb'"format": \d+', b'"format": 99', b)),
         ("alien", "config.json", lambda b: b.replace(b'"n_modes"', b'"n_moods"')),
         ("other", "config.json", lambda b: b.replace(b'"n_components": 2', b'"n_components": 3')),
     ):
@@ -264,26 +265,27 @@ CLI: dict[str, str] = {
     "fit x.npy": "the following arguments are required: --out",
     "fit nowhere.npz --out new": "fit: error: nowhere.npz: no such file",
     "fit notes.txt --out new": "notes.txt: cannot read .txt; wanted one of .npy, .npz, .csv",
-    "fit objects.npz --out new": "objects.npz: cannot be read: damaged, or holds Python objects",
-    "fit two.npz --out new": "two.npz: holds several arrays (a, b); choose one with key",
+    "fit objects.npz --out new": "objects.npz: holds no array of numbers, but Python objects",
+    "fit two.npz --out new": "two.npz: holds several arrays (a, b); choose one with --key",
     "fit two.npz --key c --out new": "two.npz: has no array 'c'; it has a, b",
-    "fit hole.npy --out new": "hole.npy: observations: holds NaN or infinity (first at step 3",
-    "fit words.csv --out new": "words.csv: cannot be read: could not convert string 'two'",
+    "fit hole.npy --out new": "hole.npy: observations: holds NaN or infinity at 1 of 40 steps, "
+    "in feature 2 (first at step 3, feature 2: nan); wanted finite numbers, or --missing split",
+    "fit words.csv --out new": "words.csv: column 'b' has 'two' in row 1; wanted a number",
     "fit bounds.npz --out new": "bounds.npz: bounds must rise from 0 to 40",
-    "fit x.npy --trial-length 7 --out new": "trial_length: 7 does not divide the 40 samples",
+    "fit x.npy --trial-length 0 --out new": "--trial-length: got 0; wanted a whole number",
     "fit x.npy --time-offset 40 --out new": "time_offset=40 needs at least 41",
-    "fit x.npy --components 0 --out new": "n_components: got 0; wanted",
+    "fit x.npy --components 0 --out new": "--components: got 0; wanted",
     "fit x.npy --components 1.5 --out new": "--components: got '1.5'; wanted a whole",
     "fit x.npy --dynamics cubic --out new": "--dynamics: invalid choice: 'cubic'",
     "fit x.npy --dynamics truth --out new": TRUTHLESS,
     "fit x.npy --protocol fast --out new": "--protocol: invalid choice: 'fast'",
     "fit x.npy --device tpu --out new": "device: 'tpu' cannot be used here",
-    "fit x.npy --batch-size 0 --out new": "batch_size: got 0; wanted",
-    "fit x.npy --learning-rate -1 --out new": "learning_rate: got -1.0; wanted a positive number",
+    "fit x.npy --batch-size 0 --out new": "--batch-size: got 0; wanted",
+    "fit x.npy --learning-rate -1 --out new": "--learning-rate: got -1.0; wanted a positive number",
     "fit x.npy --n-negatives many --out new": "--n-negatives: got 'many'",
     "fit x.npy --seed -1 --out new": "--seed: got -1; wanted a number from 0 to",
     "fit x.npy --out run": "--out: run is there already; --force overwrites it",
-    "fit x.npy --out run --force --components 0": "n_components: got 0; wanted",
+    "fit x.npy --out run --force --components 0": "--components: got 0; wanted",
     "fit x.npy --out run --force --device tpu": "device: 'tpu' cannot be used here",
     "fit x.npy --out notes.txt": "--out: notes.txt is a file; wanted a folder",
     "fit x.npy --out notes.txt/new": "Not a directory: 'notes.txt/new'",
@@ -301,7 +303,8 @@ CLI: dict[str, str] = {
     "evaluate future lds.npz": "was saved in format 99",
     f"embed run wide.npy {OUT}": "X has 10 features, but DCL is expecting 5",
     f"embed driven x.npy {OUT}": "embed: error: u: missing; this model was fitted with a control",
-    "embed run x.npy --out z.txt": "--out: cannot write .txt; wanted .npy or .npz or .csv",
+    "embed run x.npy --out z.txt": "--out: cannot write .txt; wanted .npy or .npz or .csv or "
+    ".tsv or .parquet",
     "embed run x.npy --out z": "--out: cannot write a file without suffix; wanted .npy",
     "embed run x.npy --out x.npy": "--out: x.npy is there already; --force overwrites it",
     "embed run x.npy --out notes.txt/z.npz": "notes.txt",

@@ -107,8 +107,8 @@ assert evaluate(model, TimeSeries.read("more.npz"))["dyn_r2_10"] is not None
 
 def test_a_file_format_is_read_and_written(extended):
     table = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
-    np.savetxt(extended / "x.tsv", table, delimiter="\t")
-    words = ["fit", "x.tsv", "--max-iter", "3", "--out", "tsv", "--quiet"]
+    np.savetxt(extended / "x.dat", table)
+    words = ["fit", "x.dat", "--max-iter", "3", "--out", "dat", "--quiet"]
     run(extended, "-m", "dynacl", *words)
-    run(extended, "-m", "dynacl", "embed", "tsv", "x.tsv", "--out", "z.tsv")
-    assert np.loadtxt(extended / "z.tsv", delimiter="\t").shape == (60, 3)
+    run(extended, "-m", "dynacl", "embed", "dat", "x.dat", "--out", "z.dat")
+    assert np.loadtxt(extended / "z.dat").shape == (60, 3)

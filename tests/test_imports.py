@@ -17,6 +17,7 @@ LAYERS = [
     {
         "decoding",
         "doubts",
+        "inspection",
         "metrics",
         "optimizers",
         "readout",

@@ -18,14 +18,15 @@ from collections.abc import Collection, Sequence
 from importlib import import_module
 from textwrap import indent
 from types import ModuleType
-from typing import Any
 
 from dynacl._version import __version__
+from dynacl.cli.wording import flags_of, typed
 from dynacl.data import InputError
 
 COMMANDS = {
     "demo": "simulate, fit, evaluate and draw: the tour",
     "simulate": "draw a data set with known truth",
+    "inspect": "show what is in a file, what would be used, and what looks wrong",
     "fit": "learn encoder and dynamics",
     "evaluate": "judge a fitted model: by predictions, surrogates, and the truth if it is known",
     "embed": "write the latents (and modes) of data",
@@ -39,7 +40,10 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     options = parser(words).parse_args(words)
-    warnings.showwarning = _say_warning
+    flags = flags_of(_module(options.name))
+    warnings.showwarning = lambda message, *_, **__: print(
+        f"warning: {typed(str(message), flags)}", file=sys.stderr
+    )
     try:
         code = int(_module(options.name).run(options) or 0)
         sys.stdout.flush()
@@ -48,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (InputError, OSError) as error:
-        print(f"dynacl {options.name}: error: {error}", file=sys.stderr)
+        print(f"dynacl {options.name}: error: {typed(str(error), flags)}", file=sys.stderr)
         return 2
     except RuntimeError as error:
         from dynacl.training import TrainingError
@@ -85,7 +89,3 @@ def parser(words: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
 
 def _module(name: str) -> ModuleType:
     return import_module(f"dynacl.cli.{name}")
-
-
-def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)

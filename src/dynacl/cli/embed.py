@@ -9,7 +9,7 @@ import numpy as np
 
 from dynacl.cli.files import new_file, read, rows_of
 from dynacl.cli.options import add_data, add_run, add_shared
-from dynacl.data.formats import BY_SUFFIX, write_table
+from dynacl.data.formats import writable, write_table
 from dynacl.parameters import DECODERS
 
 EXAMPLE = "dynacl embed runs/slds new.npz --out z.npz"
@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "of time lags")  # fmt: skip
     parser.add_argument("--decode", choices=DECODERS, default="sequence", help="modes from whole "
                         "trials (default), or from each step alone, as in the paper")  # fmt: skip
-    parser.add_argument("--out", required=True, metavar="FILE", help=".npz, .npy or .csv")
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help=".npz, .npy, .csv, .tsv or .parquet"
+    )
     add_shared(parser, "--force", "--device")
 
 
@@ -30,7 +32,7 @@ def run(options: argparse.Namespace) -> None:
     from dynacl.estimator import DCL
 
     model, series = DCL.load(options.run, device=options.device), read(options)
-    new_file(options.out, options.force, BY_SUFFIX)
+    new_file(options.out, options.force, writable())
     trials = model.transform(series, pad=options.pad)
     latents = np.concatenate(trials)
     parts = rows_of(series, 0 if options.pad else model.settings_.past)

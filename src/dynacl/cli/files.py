@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 SHOWN = 10  # modes whose spectrum is printed, at most; JSON has all
 
 
+# What `options.add_data` asks for, as `TimeSeries.read` takes it.
+READ = ("key", "control_key", "label_key", "trial_key", "time_key", "transpose", "trial_length",
+        "missing", "max_gap", "min_length")  # fmt: skip
+
+
 def read(options: argparse.Namespace, path: str | None = None) -> TimeSeries:
     """The data that the user named, or another file in the same way."""
     series = TimeSeries.read(
-        path or options.data,
-        key=options.key,
-        control_key=options.control_key,
-        label_key=options.label_key,
-        trial_length=options.trial_length,
+        path or options.data, **{name: getattr(options, name) for name in READ}
     )
     return replace(series, control=None) if options.no_control else series
 

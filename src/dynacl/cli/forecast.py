@@ -11,7 +11,7 @@ import numpy as np
 from dynacl.cli.files import new_file, read
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.data import Array, TimeSeries
-from dynacl.data.formats import BY_SUFFIX, as_csv, columns_of, write_table
+from dynacl.data.formats import as_csv, columns_of, writable, write_table
 from dynacl.parameters import FORECASTS
 
 EXAMPLE = """\
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--control", metavar="FILE", help="control input: one row per forecast "
                         "step, for all trials alike or one trial after the other; the first row "
                         "acts on the last observed step")  # fmt: skip
-    parser.add_argument("--out", metavar="FILE", help=".npz, .npy or .csv (default: CSV to stdout)")
+    parser.add_argument(
+        "--out", metavar="FILE", help=".npz, .npy, .csv, .tsv or .parquet (default: CSV to stdout)"
+    )
     add_shared(parser, "--force", "--device")
 
 
@@ -44,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
 
     model, series = DCL.load(options.run, device=options.device), read(options)
     if options.out is not None:
-        new_file(options.out, options.force, BY_SUFFIX)
+        new_file(options.out, options.force, writable())
     u = None if options.control is None else _read_control(options.control)
     future = model.forecast(
         series, options.steps, u=u, modes=options.modes, observations=options.observations,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from dynacl.data.formats import BY_SUFFIX
+from dynacl.data.missing import MAX_GAP, WAYS
 from dynacl.values import Seed
 
 SHARED: dict[str, dict[str, Any]] = {
@@ -24,16 +26,24 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
 
 def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """The file with the data, and what of it to use: what `files.read` reads."""
-    parser.add_argument(
-        "data", metavar="DATA", nargs="?" if optional else None, help=".npz, .npy or .csv"
-    )
-    parser.add_argument("--key", help="array of an .npz, or comma-separated columns of a .csv")
-    parser.add_argument("--control-key", help="the same, for the control input")
-    parser.add_argument("--label-key", help="the same, for labels, which are kept beside the data")
-    parser.add_argument(
-        "--no-control", action="store_true", help="leave out the file's control input"
-    )
-    parser.add_argument("--trial-length", type=int, help="cut the data into trials of this length")
+    few = "?" if optional else None
+    parser.add_argument("data", metavar="DATA", nargs=few, help=" ".join(BY_SUFFIX))
+    add = parser.add_argument_group("data", "what of DATA to use; `dynacl inspect` shows what is "
+                                    "inside").add_argument  # fmt: skip
+    add("--key", metavar="NAME", help="the array that is observed, or columns of a table, with "
+        "commas between; patterns such as 'unit_*' too")  # fmt: skip
+    add("--control-key", metavar="NAME", help="the same, for the control input")
+    add("--label-key", metavar="NAME", help="the same, for labels, which are kept beside the data")
+    add("--trial-key", metavar="NAME", help="the trial of each step; or bounds, lengths or epochs")
+    add("--time-key", metavar="NAME", help="the time of each step")
+    add("--no-control", action="store_true", help="leave out the file's control input")
+    add("--transpose", action="store_true", help="its tables are (features, time)")
+    add("--trial-length", type=int, metavar="N", help="cut the data into trials of this length")
+    add("--min-length", type=int, metavar="N", default=1, help="leave out shorter trials")
+    add("--missing", choices=WAYS, default=WAYS[0], help="where values are missing: stop (default),"
+        " cut trials there, or bridge short gaps by a line")  # fmt: skip
+    add("--max-gap", type=int, metavar="N", default=MAX_GAP, help="steps that are bridged, at most "
+        f"(default: {MAX_GAP})")  # fmt: skip
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 
 from dynacl.data.arrays import Array, Floats, Ints
 from dynacl.data.errors import InputError, InputTypeError
+from dynacl.data.missing import where
 from dynacl.data.units import Units, units_of
 
+Names = tuple[str, ...] | None
 _BLOCK = 1 << 24  # entries per look when scanning for NaN: bounds memory on memory maps
 
 
@@ -28,14 +31,17 @@ def to_trials(X: Any, name: str) -> list[Array]:
     return trials
 
 
-def joined(trials: Sequence[Array], name: str) -> tuple[Floats, Units | None]:
+def joined(
+    trials: Sequence[Array], name: str, *, gaps: bool = False, names: Names = None
+) -> tuple[Floats, Units | None]:
     """Trials one after the other, as finite float32, in units where they need some.
 
-    No copy of a single array that is float32 already and needs none.
+    No copy of a single array that is float32 already and needs none. gaps: NaN may stay. names: of
+    the columns, for what is said of them.
     """
     units = units_of(trials, name)
     if len(trials) == 1:
-        return rounded(trials[0], name, units), units
+        return rounded(trials[0], name, units, gaps=gaps, names=names), units
     bounds = bounds_of([len(x) for x in trials])
     kept = np.empty((bounds[-1], trials[0].shape[1]), dtype=np.float32)
     # Some trials at a time: one at a time takes minutes where there are a million.
@@ -43,9 +49,9 @@ def joined(trials: Sequence[Array], name: str) -> tuple[Floats, Units | None]:
     for first, end in itertools.pairwise(sorted({*blocks.tolist(), len(trials)})):
         some = np.concatenate(trials[first:end])
         kept[bounds[first] : bounds[end]] = to_float32(some, units)
-    if (bad := _not_finite(kept)) is not None:
+    if (bad := _not_finite(kept, gaps)) is not None:
         i = int(np.searchsorted(bounds, bad[0], side="right")) - 1
-        rounded(trials[i], f"{name}[{i}]", units)  # which says where
+        rounded(trials[i], f"{name}[{i}]", units, gaps=gaps, names=names)  # which says where
     return kept, units
 
 
@@ -73,11 +79,23 @@ def shaped(x: Any, name: str) -> Array:
     return numbers
 
 
-def rounded(numbers: Array, name: str, units: Units | None = None) -> Floats:
-    """Finite float32, in these units."""
+def rounded(
+    numbers: Array,
+    name: str,
+    units: Units | None = None,
+    *,
+    gaps: bool = False,
+    names: Names = None,
+) -> Floats:
+    """Finite float32, in these units; with gaps, NaN where it was given."""
     values = to_float32(numbers, units)
-    if (bad := _not_finite(values)) is not None:
+    if (bad := _not_finite(values, gaps)) is not None:
         t, i = bad
+        if not gaps and np.isnan(numbers[t, i]):
+            raise InputError(
+                f"{name}: holds NaN or infinity {where(values, names)}; wanted finite numbers, or "
+                'TimeSeries.of(X, missing="split" | "interpolate")'
+            )
         raise InputError(
             f"{name}: holds NaN or infinity (first at step {t}, feature {i}: {numbers[t, i]}); "
             "wanted finite numbers that fit float32"
@@ -93,13 +111,14 @@ def to_float32(numbers: Array, units: Units | None) -> Floats:
     return kept if min(kept.strides) >= 0 else kept.copy()
 
 
-def _not_finite(values: Floats) -> tuple[int, int] | None:
-    """Where the first number is that is not finite."""
+def _not_finite(values: Floats, gaps: bool = False) -> tuple[int, int] | None:
+    """Where the first number is that is not finite; with gaps, that is infinite."""
     rows = max(1, _BLOCK // values.shape[1])
     for start in range(0, len(values), rows):
-        good = np.isfinite(values[start : start + rows])
-        if not good.all():
-            t, i = np.argwhere(~good)[0]
+        part = values[start : start + rows]
+        bad = np.isinf(part) if gaps else ~np.isfinite(part)
+        if bad.any():
+            t, i = np.argwhere(bad)[0]
             return start + int(t), int(i)
     return None
 
@@ -125,22 +144,27 @@ def bounds_of(lengths: Sequence[int], trial_length: int | None = None) -> Ints:
             raise InputError(
                 f"trial_length: got {trial_length}, but X already has {len(lengths)} trials"
             )
-        if lengths[0] % trial_length:
-            raise InputError(
-                f"trial_length: {trial_length} does not divide the {lengths[0]} samples of X"
+        whole, rest = divmod(lengths[0], int(trial_length))
+        if whole and rest:
+            warnings.warn(
+                f"trial_length: {trial_length} does not divide the {lengths[0]} samples of X; the "
+                f"last trial has {rest}",
+                stacklevel=4,
             )
-        lengths = [trial_length] * (lengths[0] // trial_length)
+        lengths = [int(trial_length)] * whole + [rest] * (rest > 0)
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def to_control(u: Any, lengths: Sequence[int]) -> tuple[Floats, Units | None]:
+def to_control(
+    u: Any, lengths: Sequence[int], *, gaps: bool = False
+) -> tuple[Floats, Units | None]:
     """Control input, one row per step, for observations in trials of these lengths."""
     trials = to_trials(u, "u")
     if len(trials) > 1 and [len(x) for x in trials] != list(lengths):
         raise InputError("u: its trials differ in number or length from those of X")
     if (n := sum(map(len, trials))) != sum(lengths):
         raise InputError(f"u: has {n} samples, X has {sum(lengths)}")
-    return joined(trials, "u")
+    return joined(trials, "u", gaps=gaps)
 
 
 def to_modes(modes: Any, name: str) -> Ints:

@@ -25,12 +25,24 @@ from dynacl.data.labels import to_labels
 from dynacl.data.truth import Truth
 from dynacl.data.units import Units
 
+OBSERVATIONS = "observations"
 LABEL, SYSTEM = "label.", "system."  # begin the names of what there are several of
+ALONE = ("bounds", "control", "control_units", "latents", "modes", "names", "times", "units")
 
 
-def parts_of(fields: Mapping[str, Any], trial_length: int | None, name: str) -> dict[str, Any]:
-    """What a TimeSeries is made of, checked, from named arrays."""
-    observations, units = _kept(fields, "observations", "units", name)
+def is_ours(name: str) -> bool:
+    """Whether files of ours have a field of this name."""
+    return name in (OBSERVATIONS, *ALONE) or name.startswith((LABEL, SYSTEM))
+
+
+def parts_of(
+    fields: Mapping[str, Any], trial_length: int | None, name: str, *, gaps: bool = False
+) -> dict[str, Any]:
+    """What a TimeSeries is made of, checked, from named arrays. gaps: values may be missing."""
+    names, times = fields.get("names"), fields.get("times")
+    observed = shaped(fields[OBSERVATIONS], f"{name}: {OBSERVATIONS}")
+    names = None if names is None else to_names(names, observed.shape[1], name)
+    observations, units = _kept(fields, OBSERVATIONS, "units", name, gaps=gaps, names=names)
     T = len(observations)
     bounds = bounds_of([T], trial_length)
     if "bounds" in fields:
@@ -38,8 +50,7 @@ def parts_of(fields: Mapping[str, Any], trial_length: int | None, name: str) -> 
             raise InputError(f"trial_length: got {trial_length}, but {name} has trials already")
         bounds = to_bounds(fields["bounds"], T, name)
     lengths = np.diff(bounds).tolist()
-    control, control_units = _control(fields, lengths, name)
-    names, times = fields.get("names"), fields.get("times")
+    control, control_units = _control(fields, lengths, name, gaps)
     return {
         "observations": observations,
         "bounds": bounds,
@@ -48,7 +59,7 @@ def parts_of(fields: Mapping[str, Any], trial_length: int | None, name: str) -> 
         "units": units,
         "control_units": control_units,
         "labels": to_labels(_below(fields, LABEL), lengths, f"{name}: labels"),
-        "names": None if names is None else to_names(names, observations.shape[1], name),
+        "names": names,
         "times": None if times is None else to_times(times, T, name),
     }
 
@@ -91,12 +102,12 @@ def _truth(fields: Mapping[str, Any], T: int, name: str) -> Truth | None:
 
 
 def _control(
-    fields: Mapping[str, Any], lengths: Sequence[int], name: str
+    fields: Mapping[str, Any], lengths: Sequence[int], name: str, gaps: bool
 ) -> tuple[Floats | None, Units | None]:
     if fields.get("control") is None:
         return None, None
     if fields.get("control_units") is None:
-        return to_control(fields["control"], lengths)
+        return to_control(fields["control"], lengths, gaps=gaps)
     control, units = _kept(fields, "control", "control_units", name)
     if len(control) != sum(lengths):
         raise InputError(f"{name}: control has {len(control)} rows, observations {sum(lengths)}")
@@ -104,14 +115,14 @@ def _control(
 
 
 def _kept(
-    fields: Mapping[str, Any], what: str, in_units: str, name: str
+    fields: Mapping[str, Any], what: str, in_units: str, name: str, **how: Any
 ) -> tuple[Floats, Units | None]:
     """A table as float32: in the units that the fields give, or in those that it needs."""
     name, table = f"{name}: {what}", shaped(fields[what], f"{name}: {what}")
     if fields.get(in_units) is None:
-        return joined([table], name)
+        return joined([table], name, **how)
     units = np.asarray(fields[in_units], dtype=np.float64)
     if units.shape != (2, table.shape[1]) or not np.isfinite(units).all() or not units[1].all():
         raise InputError(f"{name}: its {in_units} have shape {units.shape}; wanted an origin and a "
                          f"scale for each of the {table.shape[1]} columns")  # fmt: skip
-    return rounded(table, name), Units(units[0], units[1])
+    return rounded(table, name, **how), Units(units[0], units[1])

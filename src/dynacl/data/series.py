@@ -6,6 +6,7 @@ Labels and truth ride along for evaluation; training never looks at them.
 from __future__ import annotations
 
 import os
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +19,11 @@ from dynacl.data.arrays import Array, Floats, Ints
 from dynacl.data.checks import bounds_of, in_order, joined, to_control, to_trials
 from dynacl.data.errors import InputError, InputTypeError
 from dynacl.data.fields import fields_of, parts_of
-from dynacl.data.formats import read_fields
 from dynacl.data.formats.npz import write_npz
+from dynacl.data.gathering import read_fields
 from dynacl.data.labels import to_labels
+from dynacl.data.missing import MAX_GAP, check_way, mended
+from dynacl.data.roles import Keys
 from dynacl.data.steps import Steps
 from dynacl.data.truth import Truth
 from dynacl.data.units import Units, exchange
@@ -53,6 +56,9 @@ class TimeSeries:
         *,
         labels: Any = None,
         trial_length: int | None = None,
+        missing: str = "error",
+        max_gap: int = MAX_GAP,
+        min_length: int = 1,
         name: str = "X",
     ) -> TimeSeries:
         """From a TimeSeries, a path, one (T, D) array, a list of arrays, or a dict of arrays.
@@ -61,29 +67,41 @@ class TimeSeries:
         latents, modes beside it). Any other dict holds one array per trial, and u may be a dict
         with the same names. labels: arrays by name, each with one entry per step, in one piece or
         as a list of trials; or one such array.
+
+        missing: what NaN leads to. "error"; "split" cuts trials there, and where times leave
+        samples out; "interpolate" bridges gaps of at most max_gap steps by a line, and cuts at
+        longer ones. min_length: trials of fewer steps are left out.
         """
+        check_way(missing, max_gap, min_length)
+        series = cls._made(X, in_order(u, X), trial_length, name, missing != "error")
         if labels is not None:
-            series = cls.of(X, u, trial_length=trial_length, name=name)
             found = to_labels(labels, series.lengths.tolist())
-            return replace(series, labels={**series.labels, **found})
-        u = in_order(u, X)
+            series = replace(series, labels={**series.labels, **found})
+        return series.mended(missing, max_gap, min_length, name)
+
+    @classmethod
+    def _made(cls, X: Any, u: Any, trial_length: int | None, name: str, gaps: bool) -> TimeSeries:
+        """A series from whatever was given; with gaps, NaN may be in it."""
         if isinstance(X, TimeSeries):
             if trial_length is not None:
-                return cls.of(replace(X, bounds=bounds_of(X.lengths.tolist(), trial_length)), u)
-            return X if u is None else X._driven_by(u)
+                X = replace(X, bounds=bounds_of(X.lengths.tolist(), trial_length))
+            series: TimeSeries = X
+            return series if u is None else series._driven_by(u, gaps)
         if isinstance(X, str | os.PathLike):
-            return cls.of(cls.read(X, trial_length=trial_length), u)
+            fields = read_fields(Path(X), Keys())
+            made = cls(**parts_of(fields, trial_length, str(X), gaps=gaps))
+            return cls._made(made, u, None, name, gaps)
         if hasattr(X, "tocsr"):  # before Mapping: one of SciPy's formats is a dict
             raise InputTypeError(f"{name}: got a sparse array; wanted a dense one")
         if isinstance(X, Mapping):
             if "observations" in X:
-                return cls.of(cls(**parts_of(X, trial_length, "X")), u)
+                made = cls(**parts_of(X, trial_length, "X", gaps=gaps))
+                return cls._made(made, u, None, name, gaps)
             X = list(X.values())
         trials = to_trials(X, name)
         bounds = bounds_of([len(x) for x in trials], trial_length)
-        observations, units = joined(trials, name)
-        series = cls(observations, bounds, units=units)
-        return series if u is None else cls.of(series, u)
+        observations, units = joined(trials, name, gaps=gaps)
+        return cls._made(cls(observations, bounds, units=units), u, None, name, gaps)
 
     @classmethod
     def read(
@@ -93,20 +111,51 @@ class TimeSeries:
         key: str | None = None,
         control_key: str | None = None,
         label_key: str | None = None,
+        trial_key: str | None = None,
+        time_key: str | None = None,
         trial_length: int | None = None,
+        transpose: bool = False,
+        missing: str = "error",
+        max_gap: int = MAX_GAP,
+        min_length: int = 1,
     ) -> TimeSeries:
         """From a file in one of the formats of `formats.BY_SUFFIX`; pickle is never loaded.
 
-        key picks the array of an .npz, or the columns (comma-separated) of a .csv. control_key
-        does the same for the control input, label_key (comma-separated) for labels.
+        key names the array that is observed, or columns of a table: several with commas between, or
+        patterns such as "unit_*". control_key does the same for the control input, label_key for
+        labels. trial_key: the trial of each step, bounds, lengths, or (n, 2) epochs. time_key:
+        the time of each step. transpose: tables are (features, time). The rest is as in `of`.
         """
-        path = Path(path)
-        fields = read_fields(path, key, control_key, label_key)
-        return cls(**parts_of(fields, trial_length, str(path)))
+        check_way(missing, max_gap, min_length)
+        keys = Keys(key, control_key, label_key, trial_key, time_key)
+        fields = read_fields(Path(path), keys, transpose)
+        series = cls(**parts_of(fields, trial_length, str(path), gaps=missing != "error"))
+        return series.mended(missing, max_gap, min_length, str(path))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """As our own .npz, with all that it carries: `read` gives the same series back."""
         write_npz(path, fields_of(vars(self)))
+
+    def mended(
+        self, missing: str, max_gap: int = MAX_GAP, min_length: int = 1, name: str = "X"
+    ) -> TimeSeries:
+        """Without missing values and trials that are too short; what that changed is said."""
+        series = self
+        if missing != "error":
+            at_most = max_gap if missing == "interpolate" else 0
+            found = mended(self.observations, self.control, self.bounds, self.times,
+                           max_gap=at_most, name=name)  # fmt: skip
+            series = replace(self, observations=found.observations, control=found.control)
+            series = series._rows(found.rows, found.lengths)
+        short = series.lengths < min_length
+        if short.all():
+            raise InputError(f"{name}: no trial has {min_length} steps or more; the longest has "
+                             f"{series.lengths.max()}")  # fmt: skip
+        if short.any():
+            warnings.warn(f"{name}: {short.sum()} of {series.n_trials} trials have fewer than "
+                          f"{min_length} steps; left out", stacklevel=3)  # fmt: skip
+            series = series.select(np.flatnonzero(~short).tolist())
+        return series
 
     @property
     def n_trials(self) -> int:
@@ -190,7 +239,8 @@ class TimeSeries:
             raise InputError(
                 f"X: trial {short[0]} has {n} sample{'s' if n != 1 else ''}; "
                 f"time_offset={offset}{behind} needs at least {offset + past + 1} (n_samples = "
-                f"{n}); drop the {len(short)} trial(s) that are too short"
+                f"{n}); drop the {len(short)} trial(s) that are too short "
+                "(TimeSeries.of(X, min_length=…))"
             )
         return Steps(self.bounds, past, offset)
 
@@ -270,8 +320,8 @@ class TimeSeries:
             times=None if self.times is None else self.times[rows],
         )
 
-    def _driven_by(self, u: Any) -> TimeSeries:
-        control, units = to_control(u, self.lengths.tolist())
+    def _driven_by(self, u: Any, gaps: bool) -> TimeSeries:
+        control, units = to_control(u, self.lengths.tolist(), gaps=gaps)
         return replace(self, control=control, control_units=units)
 
 

@@ -72,6 +72,9 @@ def units_of(trials: Sequence[Array], name: str) -> Units | None:
     A warning where digits were lost before they came here.
     """
     some = _some(trials).astype(np.float64)
+    some = some[~np.isnan(some).any(1)]  # where nothing is missing
+    if len(some) == 0:
+        return None
     with np.errstate(all="ignore"):  # what is not finite is refused elsewhere
         moved = some - some[0]  # of a constant it is 0, whatever its digits
         mean, spread = some[0] + moved.mean(0), moved.std(0)

@@ -5,48 +5,79 @@ A new format is one file beside these, with one final class of Format, and one l
 
 from __future__ import annotations
 
-import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
+from dynacl.data.formats import apart
 from dynacl.data.formats.csv import Csv, as_csv
-from dynacl.data.formats.format import Format, columns_of
+from dynacl.data.formats.failing import refused_in_one_sentence
+from dynacl.data.formats.format import DATES, NUMBERS, TEXT, Entry, Format, columns_of
+from dynacl.data.formats.hdf5 import Hdf5
+from dynacl.data.formats.mat import Mat
 from dynacl.data.formats.npy import Npy
 from dynacl.data.formats.npz import Npz
+from dynacl.data.formats.nwb import Nwb
+from dynacl.data.formats.parquet import Parquet
 from dynacl.writing import replacing
 
-__all__ = ["BY_SUFFIX", "Format", "as_csv", "columns_of", "read_fields", "write_table"]
+__all__ = [
+    "BY_SUFFIX",
+    "DATES",
+    "NUMBERS",
+    "TEXT",
+    "Entry",
+    "Format",
+    "as_csv",
+    "columns_of",
+    "entries",
+    "format_of",
+    "read_entries",
+    "writable",
+    "write_table",
+]
 
 BY_SUFFIX: dict[str, Format] = {
-    Npy.suffix: Npy(),
-    Npz.suffix: Npz(),
-    Csv.suffix: Csv(),
+    ".npy": Npy(),
+    ".npz": Npz(),
+    ".csv": Csv(),
+    ".tsv": Csv("\t"),
+    ".parquet": Parquet(),
+    ".mat": Mat(),
+    ".h5": Hdf5(),
+    ".hdf5": Hdf5(),
+    ".nwb": Nwb(),
 }
 
 
-def read_fields(
-    path: Path, key: str | None, control_key: str | None, label_key: str | None
-) -> dict[str, Any]:
-    """What the format of this file reads from it; any failure is an InputError with the path."""
+def format_of(path: Path) -> Format:
+    """The format of a file that is there."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
-    if path.suffix not in BY_SUFFIX:
+    if path.suffix.lower() not in BY_SUFFIX:
         raise InputError(f"{path}: cannot read {path.suffix or 'a file without suffix'}; "
                          f"wanted one of {', '.join(BY_SUFFIX)}")  # fmt: skip
-    try:
-        return BY_SUFFIX[path.suffix].read(path, key, control_key, label_key)
-    except InputError:
-        raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).split("\n")[0]
-        # numpy takes bytes that it does not know for a pickle.
-        if any(sign in reason for sign in ("pickle", "Object arrays", "Python objects")):
-            reason = "damaged, or holds Python objects, which are never loaded"
-        raise InputError(f"{path}: cannot be read: {reason}") from error
+    return BY_SUFFIX[path.suffix.lower()]
+
+
+def entries(path: Path) -> list[Entry]:
+    """What is in a file; any failure is an InputError with the path."""
+    format = format_of(path)
+    with refused_in_one_sentence(path, format):
+        return apart.entries(format, path) if format.apart else format.entries(path)
+
+
+def read_entries(path: Path, names: Sequence[str]) -> dict[str, Array]:
+    """These entries of a file; any failure is an InputError with the path."""
+    format = format_of(path)
+    with refused_in_one_sentence(path, format):
+        return apart.read(format, path, names) if format.apart else format.read(path, names)
+
+
+def writable() -> list[str]:
+    """Suffixes of the formats that results can be written in."""
+    return [suffix for suffix, format in BY_SUFFIX.items() if type(format).write != Format.write]
 
 
 def write_table(path: Path, arrays: Mapping[str, Array], main: str) -> None:

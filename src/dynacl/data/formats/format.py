@@ -1,37 +1,55 @@
-"""Format: what a file format says about itself."""
+"""Format: what a file format says about itself.
+
+A file holds entries: arrays by name, or the columns of one table. A format says which there are and
+reads those that are asked for; what they are to a series, `data.roles` decides for all formats.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar, NamedTuple
 
 from dynacl.data.arrays import Array
+from dynacl.data.errors import InputError
+
+NUMBERS, TEXT, DATES, OTHER = "fiub", "U", "M", "O"  # kinds of entries, as numpy names them
+
+
+class Entry(NamedTuple):
+    """One array in a file, or one column of its table."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str  # one letter of NUMBERS, TEXT, DATES or OTHER, which cannot be read
 
 
 class Format(ABC):
-    """A file format, with the suffix (dot included) that its files are known by."""
+    """A file format: what it must say is `entries` and `read`; what it may say is the rest."""
 
-    suffix: ClassVar[str]
+    table: ClassVar[bool] = False  # whether entries are the columns of one table
+    apart: ClassVar[bool] = False  # whether a damaged file may crash its library (see `apart`)
+    extra: ClassVar[str] = ""  # of this package, which installs what the format needs
 
     @abstractmethod
-    def read(
-        self, path: Path, key: str | None, control_key: str | None, label_key: str | None
-    ) -> dict[str, Any]:
-        """The fields of a series: "observations", and of the others those that the file holds.
+    def entries(self, path: Path) -> list[Entry]:
+        """What is inside, without reading it all.
 
-        key picks the observations, control_key the control, label_key labels, which are fields
-        named "label.…". Values need no check here. What is wrong with the file as such is an
-        InputError, or a ValueError or OSError of its library.
+        Arrays that belong to another named "y" are "y.times", "y.names" and "y.bounds".
+        What is wrong with the file as such is an InputError, or an error of its library.
         """
 
     @abstractmethod
+    def read(self, path: Path, names: Sequence[str]) -> dict[str, Array]:
+        """These entries, and nothing else is parsed. Values need no check here."""
+
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         """Write results: all arrays, or a table by `columns_of`, or arrays[main] alone.
 
         The file is open, and takes its place when it is whole.
         """
+        raise InputError("out: this format can be read, but not written")
 
 
 def columns_of(arrays: Mapping[str, Array], main: str) -> dict[str, Array]:

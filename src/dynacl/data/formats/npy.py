@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import BinaryIO, final
 
 import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
-from dynacl.data.formats.format import Format
+from dynacl.data.formats.format import Entry, Format
+
+ONLY = "observations"  # the name of the one array
 
 
 @final
 class Npy(Format):
-    suffix = ".npy"
+    def entries(self, path: Path) -> list[Entry]:
+        array = _opened(path)
+        return [Entry(ONLY, array.shape, array.dtype.kind)]
 
-    def read(
-        self, path: Path, key: str | None, control_key: str | None, label_key: str | None
-    ) -> dict[str, Any]:
-        if asked := key or control_key or label_key:
-            raise InputError(f"{path}: an .npy file holds one array; key={asked!r} "
-                             "has no meaning here")  # fmt: skip
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            raise InputError(f"{path}: is an .npz archive; rename it")
-        return {"observations": array}
+    def read(self, path: Path, names: Sequence[str]) -> dict[str, Array]:
+        return dict.fromkeys(names, _opened(path))
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         np.save(file, arrays[main], allow_pickle=False)
+
+
+def _opened(path: Path) -> Array:
+    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path}: is an .npz archive; rename it")
+    return array

@@ -1,9 +1,9 @@
-""".npz: several named arrays. Our own files have fields; from others, a key picks an array."""
+""".npz: several named arrays."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
@@ -11,36 +11,19 @@ import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
-from dynacl.data.formats.format import Format
+from dynacl.data.formats.format import Entry, Format
 from dynacl.writing import replacing
 
 
 @final
 class Npz(Format):
-    suffix = ".npz"
+    def entries(self, path: Path) -> list[Entry]:
+        with _opened(path) as file:
+            return [_entry(file, name) for name in file.files]
 
-    def read(
-        self, path: Path, key: str | None, control_key: str | None, label_key: str | None
-    ) -> dict[str, Any]:
-        archive = np.load(path, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise InputError(f"{path}: is an .npy file, not an .npz archive; rename it")
-        with archive as file:
-            names = list(file.files)
-            labels = [k.strip() for k in label_key.split(",")] if label_key else []
-            for wanted in (key, control_key, *labels):
-                if wanted is not None and wanted not in names:
-                    raise InputError(f"{path}: has no array {wanted!r}; it has {', '.join(names)}")
-            if "observations" in names and key in (None, "observations"):
-                fields = {name: file[name] for name in names}
-            else:
-                if key is None and len(names) != 1:
-                    raise InputError(f"{path}: holds several arrays ({', '.join(names)}); "
-                                     "choose one with key")  # fmt: skip
-                fields = {"observations": file[key or names[0]]}
-            if control_key:
-                fields["control"] = file[control_key]
-            return fields | {f"label.{k}": file[k] for k in labels}
+    def read(self, path: Path, names: Sequence[str]) -> dict[str, Array]:
+        with _opened(path) as file:
+            return {name: file[name] for name in names}
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -50,3 +33,25 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None
     """Named arrays; a file object, so that numpy does not append a suffix."""
     with replacing(path) as file:
         Npz().write(file, arrays, "")
+
+
+def _opened(path: Path) -> Any:
+    archive = np.load(path, allow_pickle=False)
+    if isinstance(archive, np.ndarray):
+        raise InputError(f"{path}: is an .npy file, not an .npz archive; rename it")
+    return archive
+
+
+def _entry(file: Any, name: str) -> Entry:
+    """From the head of an array; its numbers stay where they are."""
+    with file.zip.open(f"{name}.npy") as head:
+        version = np.lib.format.read_magic(head)
+        reader = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }.get(version)
+        if reader is None:
+            array = file[name]
+            return Entry(name, array.shape, array.dtype.kind)
+        shape, _, dtype = reader(head)
+    return Entry(name, shape, "U" if dtype.kind == "S" else dtype.kind)

@@ -1,0 +1,84 @@
+"""Reading in a process of its own.
+
+Libraries in C can be crashed by a damaged file, and a crash cannot be caught. So the formats that
+rest on them are asked in a child process, which may die; what it has read comes back as plain
+arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dynacl.data.arrays import Array
+from dynacl.data.errors import InputError
+from dynacl.data.formats.format import Entry, Format
+
+REFUSED = 3  # the exit code of a child that says why
+
+
+def entries(format: Format, path: Path) -> list[Entry]:
+    """`format.entries(path)`, as a child process found it."""
+    found = json.loads(str(_asked(format, path, None)["entries"]))
+    return [Entry(name, tuple(shape), kind) for name, shape, kind in found]
+
+
+def read(format: Format, path: Path, names: Sequence[str]) -> dict[str, Array]:
+    """`format.read(path, names)`, as a child process found it."""
+    found = _asked(format, path, names)
+    return {name: found[str(i)] for i, name in enumerate(names)}
+
+
+def _asked(format: Format, path: Path, names: Sequence[str] | None) -> dict[str, Array]:
+    kind = type(format)
+    question = json.dumps([kind.__module__, kind.__qualname__, str(path.resolve()), names])
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+    with tempfile.TemporaryFile() as out:
+        done = subprocess.run(
+            [sys.executable, "-c", f"from {__name__} import _answer; _answer()"],
+            input=question.encode(),
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env=env,
+        )
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        if done.returncode == REFUSED:
+            raise InputError(said)
+        if done.returncode:
+            raise InputError(f"{path}: cannot be read: damaged; its library crashed on it")
+        out.seek(0)
+        with np.load(out, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+
+
+def _answer() -> None:
+    """In the child: one question on standard input, arrays on standard output."""
+    from importlib import import_module
+
+    from dynacl.data.formats.failing import refused_in_one_sentence
+
+    module, name, path, names = json.loads(sys.stdin.read())
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is not an array
+    format: Format = getattr(import_module(module), name)()
+    try:
+        with refused_in_one_sentence(Path(path), format):
+            if names is None:
+                found = {"entries": np.array(json.dumps(format.entries(Path(path))))}
+            else:
+                values = format.read(Path(path), names)
+                found = {str(i): np.asarray(values[n]) for i, n in enumerate(names)}
+            if any(array.dtype.hasobject for array in found.values()):
+                raise InputError(f"{path}: holds objects, which are never loaded")
+            with out:
+                np.savez(out, **found)  # type: ignore[arg-type]
+    except InputError as error:
+        print(error, file=sys.stderr)
+        sys.exit(REFUSED)

@@ -1,0 +1,96 @@
+"""`dynacl inspect`: what is inside, what would be used, what looks wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+from command_line import dynacl, refusal
+
+RNG = np.random.default_rng(0)
+
+
+def said(*words):
+    return json.loads(dynacl("inspect", *words, "--json"))
+
+
+def test_entries_have_roles_and_what_would_be_used_is_counted(tmp_path):
+    arrays = {"y": RNG.standard_normal((40, 3)), "u": np.ones(40), "who": ["a", "b"] * 20,
+              "lengths": [10, 30], "t": 0.25 * np.arange(40)}  # fmt: skip
+    np.savez(tmp_path / "x.npz", **arrays)
+    words = ["--key", "y", "--control-key", "u", "--label-key", "who", "--trial-key", "lengths"]
+    found = said(tmp_path / "x.npz", *words)
+    roles = {entry["name"]: entry["role"] for entry in found["entries"]}
+    assert roles == {"y": "observed", "u": "control", "who": "label", "lengths": "trials",
+                     "t": "time"}  # fmt: skip
+    assert found["used"] == {"steps": 40, "features": 3, "trials": 2, "shortest": 10, "longest": 30,
+                             "controls": 1, "labels": {"who": "2 categories"}, "interval": 0.25,
+                             "truth": False}  # fmt: skip
+    assert found["error"] is None
+
+
+def warnings_of(path, *words):
+    return " ".join(said(path, *words)["warnings"])
+
+
+def test_what_looks_wrong_is_told(tmp_path):
+    y = RNG.standard_normal((60, 6))
+    y[:, 2] = y[:, 0]
+    y[:, 4] = 7
+    y[10:13, 1] = y[30, 5] = np.nan
+    times = np.arange(60.0)
+    times[45:] += 5
+    np.savez(tmp_path / "x.npz", y=y, time=times)
+    found = warnings_of(tmp_path / "x.npz", "--key", "y")
+    assert "column 4 never changes" in found
+    assert "columns 0 and 2 are the same" in found
+    assert "missing at 4 of 60 steps, in features 1, 5 (first at step 10" in found
+    assert "the longest gap is 3 steps; --missing" in found
+    assert "times leave samples out at 1 places (first before step 45); --missing split" in found
+
+
+def test_a_table_the_wrong_way_round_is_told(tmp_path):
+    smooth = np.cumsum(RNG.standard_normal((2000, 5)), axis=0)
+    np.save(tmp_path / "x.npy", smooth.T)
+    assert "looks transposed" in warnings_of(tmp_path / "x.npy")
+    assert "transposed" not in warnings_of(tmp_path / "x.npy", "--transpose")
+
+
+def test_a_clean_file_has_nothing_wrong_with_it(tmp_path):
+    np.save(tmp_path / "x.npy", RNG.standard_normal((100, 3)))
+    assert said(tmp_path / "x.npy")["warnings"] == []
+
+
+def test_a_file_that_needs_a_key_is_listed_all_the_same(tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.ones((5, 2)), b=np.ones((5, 3)))
+    out = dynacl("inspect", tmp_path / "x.npz")
+    assert "a  5 × 2" in out
+    assert "Cannot be used so: holds several arrays (a, b); choose one with --key …." in out
+
+
+def test_a_text_says_what_would_be_used(tmp_path):
+    rows = "\n".join(f"{t},{x:.3f},walk" for t, x in enumerate(RNG.standard_normal(30)))
+    (tmp_path / "x.csv").write_text(f"time,a,action\n{rows}\n")
+    out = dynacl("inspect", tmp_path / "x.csv", "--label-key", "action")
+    assert "30 steps of 1 feature in one trial; one step each 1 s; label action (1 categor" in out
+    assert "! 'time' is taken for time, not for a feature; --key … says otherwise" in out
+
+
+def test_a_file_that_is_not_there_is_an_error():
+    assert refusal("inspect", "nowhere.csv").endswith("nowhere.csv: no such file")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--missing", "split"], "cut at 1 steps with missing values: 2 trials from 1"),
+        (["--missing", "interpolate"], "values were missing at 1 steps, and are bridged"),
+    ],
+)
+def test_missing_values_are_an_option_of_fit(tmp_path, capsys, words, message):
+    y = RNG.standard_normal((60, 2))
+    y[30, 1] = np.nan
+    np.save(tmp_path / "x.npy", y)
+    dynacl("fit", tmp_path / "x.npy", "--max-iter", 2, "--components", 2, *words,
+           "--out", tmp_path / "run", "--quiet")  # fmt: skip
+    assert message in capsys.readouterr().err
