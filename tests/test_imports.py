@@ -42,6 +42,7 @@ LAYERS = [
     {"judging", "signs"},
     {"comparing", "request", "training"},
     {"assembly", "facts", "forecasting"},
+    {"choosing"},
     {"keeping"},
     {"estimator"},
     {"without_truth"},

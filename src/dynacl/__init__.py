@@ -13,12 +13,14 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 if TYPE_CHECKING:
     from dynacl import dynamics, metrics, plots, simulate
+    from dynacl.choosing.rule import one_standard_error
     from dynacl.data import InputError, TimeSeries
     from dynacl.estimator import DCL
     from dynacl.evaluation import evaluate
+    from dynacl.experiments.selecting import select
     from dynacl.flows import equations, fixed_points
     from dynacl.objective import info_nce
-    from dynacl.ranking import held_out_prediction, one_standard_error, prediction_score, simplest
+    from dynacl.ranking import held_out_prediction, prediction_score, simplest
     from dynacl.settings import Settings
     from dynacl.without_truth import evidence
 else:
@@ -35,8 +37,9 @@ else:
             "fixed_points": "flows",
             "held_out_prediction": "ranking",
             "info_nce": "objective",
-            "one_standard_error": "ranking",
+            "one_standard_error": "choosing.rule",
             "prediction_score": "ranking",
+            "select": "experiments.selecting",
             "simplest": "ranking",
         },
     )
@@ -58,6 +61,7 @@ __all__ = [
     "one_standard_error",
     "plots",
     "prediction_score",
+    "select",
     "simplest",
     "simulate",
 ]

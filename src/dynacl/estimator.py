@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from dynacl import assembly, inference, parameters, prediction, scoring
+from dynacl.choosing.dynamics import choose
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.facts import Facts
 from dynacl.forecasting import Forecasting
 from dynacl.judging import judge_for
 from dynacl.keeping import Kept
 from dynacl.parameters import DECODERS
-from dynacl.request import Request
 from dynacl.segmentation import Segmentation, segmentation
 from dynacl.settling import settle
 from dynacl.shapes import like, warn_of_y
@@ -52,6 +52,8 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
         number of steps ahead, beside its linear start, an autoregression and persistence.
     scores_ : dict, `score` of the training data, and of those that `fit` held out.
     verdict_ : str, what the judge handed out, and what it misses; empty where nothing was held out.
+        With dynamics="auto", first what was chosen, and why.
+    choice_ : Selection or None, the candidates of dynamics="auto" and what they miss.
     readout_ : nn.Module, from latents to observations; fitted when the training is over.
     canonical_correlations_ : array or None, of a window with the window after it, falling. For a
         linear system and mixing those that are not near 0 number the dimensions of the state; in
@@ -143,12 +145,13 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
         """Learn encoder and dynamics from X: a (T, D) array, a list of them, or a TimeSeries."""
         warn_of_y(y, u)
         series = self._series(X, u, reset=True)
-        request = Request.of(self.get_params(deep=False))
         try:
             seed = int(check_random_state(self.random_state).randint(2**31))
         except ValueError as error:
             raise InputError(f"random_state: {error}") from error
-        self.run_ = assembly.begin(request, series, seed)
+        parameters.check(self.get_params(deep=False))
+        self.choice_ = choose(self.get_params(deep=False), series, seed)
+        self.run_ = assembly.begin(self._request(), series, seed)
         self.system_ = None
         if self.run_.dynamics.needs_system and series.truth is not None:
             self.system_ = {k: v.tolist() for k, v in series.truth.system.items() if "." not in k}
@@ -164,7 +167,7 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
             return self.fit(X, u=u, callback=callback)
         series = self._driven(X, u)
         self.data_ = series.fingerprint()
-        run, request = self.run_, Request.of(self.get_params(deep=False))
+        run, request = self.run_, self._request()
         # The schedule is stretched to its new end; the optimisers keep what they remember.
         settings = assembly.settings_of(request, run.dynamics, run.geometry, series)[0]
         horizon = min(run.settings.horizon, settings.horizon)  # these trials may be shorter

@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dynacl import assembly, persistence
+from dynacl.choosing.dynamics import settled
+from dynacl.choosing.rule import Selection
 from dynacl.configuration import refusing
 from dynacl.data import InputError, Units
 from dynacl.prediction import HeldOut
@@ -30,6 +32,7 @@ class Kept(BaseEstimator):
     """What `DCL` inherits: save and load, and what is learned by the names that users know."""
 
     run_: Run
+    choice_: Selection | None
     settled_: Settled
     held_out_: HeldOut | None
     scores_: dict[str, float]
@@ -59,6 +62,7 @@ class Kept(BaseEstimator):
             "n_iter": run.step,
             "history": run.history,
             "verdict": run.verdict,
+            "choice": None if self.choice_ is None else self.choice_.plain(),
             "horizons": run.horizons,
             "scores": self.scores_,
             "held_out": None if self.held_out_ is None else self.held_out_.plain(),
@@ -109,8 +113,10 @@ class Kept(BaseEstimator):
         model.system_ = config["system"]
         model.n_features_in_, model.n_controls_in_ = config["n_features"], config["n_controls"]
         model.data_ = config.get("data")
+        choice = config.get("choice")
+        model.choice_ = None if choice is None else Selection.read(choice)
         run = model.run_ = assembly.rebuild(
-            Request.of(model.get_params(deep=False)),
+            model._request(),
             settings,
             model.n_features_in_,
             model.n_controls_in_,
@@ -133,6 +139,10 @@ class Kept(BaseEstimator):
         model.settled_ = Settled.read(config)
         return model
 
+    def _request(self) -> Request:
+        """What was asked for, with what was chosen where that was left to the data."""
+        return Request.of(settled(self.get_params(deep=False), self.choice_))
+
     def _remember(self) -> Self:
         run = self.run_
         run.rest()
@@ -141,7 +151,8 @@ class Kept(BaseEstimator):
         self.similarity_ = run.geometry.given
         self.settings_, self.reasons_ = run.settings, run.reasons
         self.history_, self.n_iter_ = run.history, run.step
-        self.verdict_, self.readout_ = run.verdict, run.readout
+        why = [] if self.choice_ is None else [self.choice_.reason]
+        self.verdict_, self.readout_ = "; ".join(filter(None, [*why, run.verdict])), run.readout
         self.canonical_correlations_ = run.correlations
         return self
 

@@ -67,9 +67,11 @@ PARAMETERS: dict[str, Parameter] = {
     for p in (
         Parameter("n_components", Whole(), 3, "dimensions d of the latent state",
                   flags=("--components",)),
-        Parameter("dynamics", OneOf(tuple(dynamics.BY_NAME), _module, "an nn.Module"), "linear",
-                  'f. "truth" is the oracle, for data that carry their system. A module takes '
-                  "(x, x_next=None, u=None), each (n, d), and returns the prediction"),
+        Parameter("dynamics", OneOf((*dynamics.BY_NAME, dynamics.AUTO), _module, "an nn.Module"),
+                  "linear", 'f. "auto" tries several on a part of the data and goes on with the '
+                  'simplest that predicts about as well as the best. "truth" is the oracle, for '
+                  "data that carry their system. A module takes (x, x_next=None, u=None), each "
+                  "(n, d), and returns the prediction"),
         Parameter("n_modes", Whole(), 5,
                   "K: regimes of switching and gated dynamics, tiles of tiled dynamics", "dynamics",
                   flags=("--modes",), refused=False),  # evaluate(post_hoc="switching") takes it

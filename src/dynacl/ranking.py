@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dynacl import prediction
-from dynacl.data import Array, InputError
+from dynacl.choosing.judged import decibels
+from dynacl.choosing.rule import CLEARLY, one_standard_error
+from dynacl.data import InputError
 from dynacl.estimator import DCL
 from dynacl.prediction import HeldOut
 
@@ -45,27 +47,16 @@ def prediction_score(model: DCL, X: Any, y: Any = None) -> float:
     return model.prediction_score(X)
 
 
-def one_standard_error(scores: Array) -> int:
-    """The first of the candidates whose mean score is within one standard error of the best.
-
-    scores: (candidates, folds), simplest candidate first, higher is better. The standard error is
-    that of the best mean over the folds (Breiman et al. 1984, *Classification and regression
-    trees*).
-    """
-    table = np.asarray(scores, dtype=float)
-    if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all(1).any():
-        raise InputError(f"scores: got shape {table.shape}; wanted (candidates, folds), at least "
-                         "two folds, and a candidate whose scores are finite")  # fmt: skip
-    mean = np.where(np.isfinite(table).all(1), table.mean(1), -np.inf)
-    best = int(mean.argmax())
-    error = table[best].std(ddof=1) / np.sqrt(table.shape[1])
-    return int((mean >= mean[best] - error).argmax())
-
-
 def simplest(results: Mapping[str, Any]) -> int:
-    """`one_standard_error` of `cv_results_`: `GridSearchCV(…, refit=simplest)`.
+    """The first candidate of `cv_results_` that is not clearly behind the best, as in `select`.
 
-    The candidates of the grid must go from simple to complex, such as n_components=[1, 2, 3].
+    `GridSearchCV(…, scoring=prediction_score, refit=simplest)`. The candidates of the grid must go
+    from simple to complex, such as n_components=[1, 2, 3].
     """
     folds = [k for k in results if k.startswith("split") and k.endswith("_test_score")]
-    return one_standard_error(np.stack([results[k] for k in folds], axis=1))
+    scores = np.stack([results[k] for k in folds], axis=1)
+    if (scores > 1).any():
+        raise InputError(f"scoring: got a score of {scores.max():.3g}; wanted prediction_score, "
+                         "which is an R²")  # fmt: skip
+    ratio = np.where(np.isfinite(scores), decibels(1 - scores[..., None]), -np.inf)
+    return one_standard_error(ratio, CLEARLY)

@@ -24,6 +24,8 @@ BY_NAME: dict[str, tuple[str, str]] = {
     "truth": ("oracle", "Oracle"),
 }
 
+AUTO = "auto"  # those of the above that propose themselves are tried
+
 if TYPE_CHECKING:
     from dynacl.dynamics.ahead import follow, reach, rollout
     from dynacl.dynamics.base import Dynamics, Request
@@ -62,6 +64,7 @@ else:
     )
 
 __all__ = [
+    "AUTO",
     "BY_NAME",
     "Custom",
     "Dynamics",

@@ -10,6 +10,7 @@ It may say, by class attributes and methods (here with their defaults)
     identifies              whether its form alone identifies the state (False)
     stable                  whether its roll-outs are to stay bounded (False)
     options                 which parameters of DCL it takes (none)
+    proposed                whether dynamics="auto" tries it (False)
     wishes()                what it changes in the training settings, and why (nothing)
     bank(x, u)              every mode's prediction, if it has modes
     ends(x, controls)       where every mode leads in several steps
@@ -90,6 +91,7 @@ class Dynamics(nn.Module, ABC):
     stable: bool = False
     penalties: tuple[float, ...] = (0.0,)
     options: ClassVar[tuple[str, ...]] = ()
+    proposed: ClassVar[bool] = False
     needs_system: ClassVar[bool] = False
     control: nn.Parameter | None  # B, where there is one
 

@@ -20,6 +20,7 @@ class Linear(Dynamics):
 
     identifies = True
     options = ("bias", "stable")
+    proposed = True
 
     @classmethod
     def least_weights(cls, request: Request) -> int:

@@ -21,6 +21,7 @@ class ResidualMLP(Dynamics):
     """
 
     options = ("lipschitz",)
+    proposed = True
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from typing import cast
 from torch import nn
 
 from dynacl.data import InputError
-from dynacl.dynamics import BY_NAME
+from dynacl.dynamics import AUTO, BY_NAME
 from dynacl.dynamics.base import Dynamics, Request
 from dynacl.dynamics.custom import Custom
 
@@ -28,6 +28,11 @@ def resolve(what: str | nn.Module, request: Request) -> Dynamics:
         return named(what).build(request)
     what = copy.deepcopy(what)
     return what if isinstance(what, Dynamics) else Custom(what)
+
+
+def candidates(what: str | nn.Module) -> tuple[str, ...]:
+    """The names to choose among, where the choice is left to the data; none where it is made."""
+    return tuple(n for n in BY_NAME if named(n).proposed) if what == AUTO else ()
 
 
 def options(what: str | nn.Module) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ class Polynomial(Dynamics):
 
     identifies = True
     options = ("degree",)
+    proposed = True
     # A fit one step ahead likes any power that helps a little; over many steps these run off.
     penalties = (0.0, 0.001, 0.01, 0.1, 1.0)
     powers: Tensor

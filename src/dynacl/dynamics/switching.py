@@ -16,6 +16,7 @@ class SwitchingLinear(Bank):
     """f(x) = W_k x (+ b_k) (+ B u): K regimes, each of which lasts for many steps, any K."""
 
     identifies = True
+    proposed = True
     restarts, rounds = 4, 200
 
     def one_regime(self) -> Linear:

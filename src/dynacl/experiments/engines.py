@@ -11,10 +11,11 @@ import multiprocessing
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from dynacl.data import InputError
@@ -26,6 +27,19 @@ DEATHS = 3  # of a worker, from which its fit counts as failed
 LOOK = 5.0  # seconds between two looks at a cluster that is silent
 LOST = 90.0  # seconds without work, after which what is pending counts as lost
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def named(
+    engine: str, *, jobs: int = 1, scheduler: str | None = None
+) -> Callable[[Sequence[Config]], Iterator[Outcome]]:
+    """The engine of this name, with so many fits at a time."""
+    if engine not in ("local", "dask"):
+        raise InputError(f"engine: got {engine!r}; wanted local or dask")
+    if engine == "dask":
+        return partial(dask, scheduler=scheduler, jobs=jobs)
+    if scheduler is not None:
+        raise InputError("scheduler: is for the engine dask")
+    return partial(local, jobs=jobs)
 
 
 def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:

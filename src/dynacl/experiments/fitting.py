@@ -78,6 +78,10 @@ def run(config: Config) -> Outcome:
 
 
 def fit(config: Config) -> tuple[Numbers, dict[str, Array]]:
+    if "choice" in config:
+        from dynacl.experiments import selecting  # which imports the engines, and they this
+
+        return selecting.fit(config)
     series = simulated(config)
     if "baseline" in config["model"]:
         return fit_other(config, series), {}

@@ -19,7 +19,7 @@ from dynacl.experiments import engines
 from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.plan import SCALES, TRAINING, Experiment, Fit, name, plan
 from dynacl.experiments.render import View, render
-from dynacl.experiments.runner import Engine, expected, missing, span, sweep
+from dynacl.experiments.runner import expected, missing, span, sweep
 from dynacl.experiments.store import Store
 
 
@@ -48,7 +48,7 @@ def reproduce(o: argparse.Namespace) -> int:
     folder = out / f"{experiment.name}-{o.scale}-{o.protocol}"
     view = partial(_render, experiment, store, o, folder)
     try:
-        sweep(todo, store, _engine(o, jobs))
+        sweep(todo, store, engines.named(o.engine, jobs=jobs, scheduler=o.scheduler))
     except KeyboardInterrupt:
         view()
         print(f"kept in {store.runs}; the same command goes on from here", file=sys.stderr)
@@ -113,12 +113,6 @@ def _jobs(threads: int) -> int:
     if torch.cuda.is_available():
         return torch.cuda.device_count()
     return max(1, (os.cpu_count() or 1) // threads)
-
-
-def _engine(o: argparse.Namespace, jobs: int) -> Engine:
-    if o.engine == "dask":
-        return partial(engines.dask, scheduler=o.scheduler, jobs=jobs)
-    return partial(engines.local, jobs=jobs)
 
 
 def _list() -> int:

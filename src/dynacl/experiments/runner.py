@@ -32,7 +32,7 @@ def missing(fits: Sequence[Fit], store: Store, again: bool = False) -> list[Fit]
     ]  # fmt: skip
 
 
-def sweep(fits: Sequence[Fit], store: Store, engine: Engine) -> None:
+def sweep(fits: Sequence[Fit], store: Store, engine: Engine, *, quiet: bool = False) -> None:
     """Run these fits and keep every result as it comes, also of those that fail."""
     labels = {f.name: f.label for f in fits}
     for name in labels:
@@ -40,7 +40,7 @@ def sweep(fits: Sequence[Fit], store: Store, engine: Engine) -> None:
             places = " and ".join(map(str, store.set_aside(name)))
             print(f"damaged: {labels[name]} ({name}.json {why}); it is set aside as {places} and "
                   "run again", file=sys.stderr, flush=True)  # fmt: skip
-    with Display(len(fits)) as display:
+    with Display(len(fits), quiet) as display:
         for outcome in engine([f.config for f in fits]):
             name = plan.name(outcome.record["config"])
             store.put(name, outcome, labels[name])
@@ -50,12 +50,11 @@ def sweep(fits: Sequence[Fit], store: Store, engine: Engine) -> None:
 class Display:
     """A bar on a terminal, a line per fit in a log, with the time that is left."""
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
+    def __init__(self, total: int, quiet: bool = False) -> None:
+        self.total, self.done, self.quiet = total, 0, quiet
         self.started = time.monotonic()
-        self.bar = (
-            tqdm(total=total, unit="fit", dynamic_ncols=True) if sys.stderr.isatty() else None
-        )
+        bar = sys.stderr.isatty() and not quiet
+        self.bar = tqdm(total=total, unit="fit", dynamic_ncols=True) if bar else None
 
     def __enter__(self) -> Display:
         return self
@@ -66,6 +65,8 @@ class Display:
 
     def show(self, label: str, record: Record) -> None:
         self.done += 1
+        if self.quiet:
+            return
         numbers = record.get("metrics", {})
         r2 = numbers.get("r2")
         said = record.get("error") or ("done" if r2 is None else f"R² {r2:.4f}")
