@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynacl import assembly, prediction
-from dynacl.choosing.folds import PIECES, Fold, fold, room_for
+from dynacl.choosing.folds import PIECES, Fold, fold, span, steps_ahead
 from dynacl.choosing.judged import Judged, judge
 from dynacl.choosing.rule import Row, Selection, select_among
 from dynacl.data import InputError, TimeSeries
@@ -35,11 +35,13 @@ def choose(given: Parameters, series: TimeSeries, seed: int) -> Selection | None
     names = candidates(given["dynamics"])
     if not names:
         return None
-    parts = fold(_part(series), 0, room_for(given))
+    part = _part(series)
+    horizons = steps_ahead(part, given)
+    parts = fold(part, 0, span(given, horizons))
     tried, failed = [], []
     for name in names:
         try:
-            tried.append(_tried(given, name, parts, seed))
+            tried.append(_tried(given, name, parts, horizons, seed))
         except (InputError, TrainingError) as error:
             failed.append(Row({"dynamics": name}, failed=str(error)))
     found = select_among(tried, failed)
@@ -71,7 +73,9 @@ def _part(series: TimeSeries) -> TimeSeries:
     return series.select(np.linspace(0, series.n_trials - 1, n).astype(int).tolist())
 
 
-def _tried(given: Parameters, name: str, parts: Fold, seed: int) -> Judged:
+def _tried(
+    given: Parameters, name: str, parts: Fold, horizons: tuple[int, ...], seed: int
+) -> Judged:
     """A candidate, trained as `fit` does, only shorter."""
     seen, held = parts
     with warnings.catch_warnings():
@@ -87,4 +91,4 @@ def _tried(given: Parameters, name: str, parts: Fold, seed: int) -> Judged:
         settle(run, seen)
         prediction.prepare(run, training, within)
     held = held.within(run.units, run.control_units)
-    return judge({"dynamics": name}, run, held)
+    return judge({"dynamics": name}, run, held, horizons)

@@ -70,11 +70,9 @@ def decibels(missed: Any) -> Array:
     return ratio
 
 
-def judge(
-    choice: Mapping[str, Any], run: Run, held: TimeSeries, horizons: Sequence[int] | None = None
-) -> Judged:
+def judge(choice: Mapping[str, Any], run: Run, held: TimeSeries, horizons: Sequence[int]) -> Judged:
     """What this run misses of data that it was not trained on; each trial is a group."""
-    found = squares(run, held, horizons or run.horizons)
+    found = squares(run, held, horizons)
     trial = np.searchsorted(held.bounds, found.starts, side="right") - 1
     which = np.unique(trial, return_inverse=True)[1]
     if which[-1] + 1 < GROUPS:  # a few long trials: parts of them vary too

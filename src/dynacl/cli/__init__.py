@@ -28,6 +28,7 @@ COMMANDS = {
     "simulate": "draw a data set with known truth",
     "inspect": "show what is in a file, what would be used, and what looks wrong",
     "fit": "learn encoder and dynamics",
+    "select": "choose latents, dynamics and modes by held-out prediction",
     "evaluate": "judge a fitted model: by predictions, surrogates, and the truth if it is known",
     "embed": "write the latents (and modes) of data",
     "segment": "write when each trial is in which mode, and how certain that is",

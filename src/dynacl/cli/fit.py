@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,14 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--force", "--quiet", "--json", "--device")
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
+def add_model_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
     """The parameters of DCL, there only if typed: its defaults are the defaults."""
     groups = {
         name: parser.add_argument_group(name, argument_default=argparse.SUPPRESS)
         for name in ("model", "dynamics", "training")
     }
     for p in PARAMETERS.values():
-        if not p.hidden:
+        if not p.hidden and p.name not in without:
             default = "" if p.default in (None, False) else f" (default: {p.kind.said(p.default)})"
             option: dict[str, Any] = {"dest": p.name, "help": p.help + default}
             groups[p.group].add_argument(p.option, *p.flags, **option, **p.kind.argument())
@@ -89,12 +89,12 @@ def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
         remove_leftovers(out)
         model = DCL.load(out, device=options.device, checkpoint=True)
         model.verbose = not options.quiet
-        _check_same_settings(_typed(options), model, out)
+        _check_same_settings(typed(options), model, out)
         if model.run_.step >= model.run_.settings.max_iter:
             raise InputError(f"{out}: its {model.run_.step} steps are done; nothing to resume")
         _fit(model.resume, model, series, out)
     else:
-        given = {"random_state": 0} | _typed(options)
+        given = {"random_state": 0} | typed(options)
         model = DCL(**given, device=options.device, verbose=not options.quiet)
         _fit(model.fit, model, series, out)
     last = model.history_[-1] if model.history_ else {}
@@ -107,6 +107,7 @@ def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
         "score_training": model.scores_["training"],
         "held_out": None if model.held_out_ is None else model.held_out_.plain(),
         "verdict": model.verdict_,
+        "choice": None if model.choice_ is None else model.choice_.plain(),
     }
     found |= figures(model)
     keep(model, out, found)  # before anything else can fail
@@ -161,23 +162,23 @@ def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> 
         raise
 
 
-def _typed(options: argparse.Namespace) -> dict[str, Any]:
+def typed(options: argparse.Namespace) -> dict[str, Any]:
     """The parameters of DCL that the user typed, those that equal a default among them."""
-    typed = {k: v for k, v in vars(options).items() if k in PARAMETERS and k != "device"}
-    if "settings" in typed:
-        typed["settings"] = dict(typed["settings"])
-        for name in typed["settings"]:
-            if name in typed:
+    given = {k: v for k, v in vars(options).items() if k in PARAMETERS and k != "device"}
+    if "settings" in given:
+        given["settings"] = dict(given["settings"])
+        for name in given["settings"]:
+            if name in given:
                 raise InputError(f"--set {name}: given twice; {PARAMETERS[name].option} is the "
                                  "same setting")  # fmt: skip
-    return typed
+    return given
 
 
-def _check_same_settings(typed: dict[str, Any], model: DCL, out: Path) -> None:
+def _check_same_settings(now: dict[str, Any], model: DCL, out: Path) -> None:
     """A resumed run has its settings; an option that says otherwise is an error, not ignored."""
     has = model.get_params(deep=False) | asdict(model.run_.settings)
-    asked = {PARAMETERS[k].option: (k, v) for k, v in typed.items() if k != "settings"}
-    asked |= {f"--set {k}": (k, v) for k, v in typed.get("settings", {}).items()}
+    asked = {PARAMETERS[k].option: (k, v) for k, v in now.items() if k != "settings"}
+    asked |= {f"--set {k}": (k, v) for k, v in now.get("settings", {}).items()}
     for option, (name, given) in asked.items():
         said, kept = (
             "batch" if name == "n_negatives" and value is None else value

@@ -48,3 +48,20 @@ def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="folder that `dynacl fit` wrote")
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Where the fits of a sweep run."""
+    parser.add_argument("--engine", choices=("local", "dask"), default="local", help="where to run")
+    parser.add_argument(
+        "--jobs", type=positive, help="fits at the same time (default: one per core)"
+    )
+    threads = "per fit; part of its name, as it changes the last digits (default: 1)"
+    parser.add_argument("--threads", type=positive, default=1, help=threads)
+    parser.add_argument("--scheduler", metavar="tcp://…", help="of a Dask cluster that is running")
+
+
+def positive(text: str) -> int:
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"got {text}; wanted a number of at least 1")
+    return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from dynacl.cli.options import add_engine
 from dynacl.experiments.plan import SCALES, TRAINING
 
 EXAMPLE = """\
@@ -28,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seeds", type=_whole, nargs="+", metavar="N", help="these seeds of a model"
     )
     parser.add_argument("--datasets", type=_whole, nargs="+", metavar="N", help="these data sets")
-    parser.add_argument("--engine", choices=("local", "dask"), default="local", help="where to run")
-    parser.add_argument(
-        "--jobs", type=_positive, help="fits at the same time (default: one per core)"
-    )
-    threads = "per fit; part of its name, as it changes the last digits (default: 1)"
-    parser.add_argument("--threads", type=_positive, default=1, help=threads)
-    parser.add_argument("--scheduler", metavar="tcp://…", help="of a Dask cluster that is running")
+    add_engine(parser)
     parser.add_argument("--out", default="results", metavar="FOLDER", help="(default: results)")
     folder = os.environ.get("DYNACL_DATA")
     where = "recordings, for allen (default: the environment variable DYNACL_DATA)"
@@ -54,10 +49,4 @@ def run(options: argparse.Namespace) -> int:
 def _whole(text: str) -> int:
     if (value := int(text)) < 0:
         raise argparse.ArgumentTypeError(f"got {text}; wanted a number of at least 0")
-    return value
-
-
-def _positive(text: str) -> int:
-    if (value := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"got {text}; wanted a number of at least 1")
     return value

@@ -42,6 +42,15 @@ def named(
     return partial(local, jobs=jobs)
 
 
+def jobs_for(threads: int) -> int:
+    """Fits at a time: one per GPU, or as many as there are cores for."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.device_count()
+    return max(1, (os.cpu_count() or 1) // threads)
+
+
 def local(configs: Sequence[Config], *, jobs: int = 1) -> Iterator[Outcome]:
     """`jobs` processes with one fit each; one job runs in this process."""
     if jobs == 1:

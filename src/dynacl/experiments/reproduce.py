@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import shlex
 import sys
 from collections import Counter
@@ -40,7 +39,7 @@ def reproduce(o: argparse.Namespace) -> int:
     experiment, store = EXPERIMENTS[o.experiment], Store(out)
     fits = _plan(experiment, o, o.protocol, o.only, o.datasets, o.seeds)
     todo = missing(fits, store, again=o.force_failed)
-    jobs = o.jobs or _jobs(o.threads)
+    jobs = o.jobs or engines.jobs_for(o.threads)
     if o.dry_run:
         return _dry_run(fits, todo, store, jobs)
 
@@ -104,15 +103,6 @@ def _plan(
         threads=o.threads,
         data_dir=None if o.data_dir is None else Path(o.data_dir),
     )
-
-
-def _jobs(threads: int) -> int:
-    """Fits at a time: one per GPU, or as many as there are cores for."""
-    import torch
-
-    if torch.cuda.is_available():
-        return torch.cuda.device_count()
-    return max(1, (os.cpu_count() or 1) // threads)
 
 
 def _list() -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dynacl import metrics, parameters
-from dynacl.choosing.folds import HELD, fold, room_for
+from dynacl.choosing.folds import HELD, fold, span, steps_ahead
 from dynacl.choosing.judged import Judged, judge, together
 from dynacl.choosing.rule import Row, Selection, said, select_among
 from dynacl.data import Array, InputError, TimeSeries
@@ -48,7 +48,7 @@ def select(
     folds: int = 2,
     seed: int = 0,
     engine: str = "local",
-    jobs: int = 1,
+    jobs: int | None = 1,
     threads: int = 1,
     scheduler: str | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -61,7 +61,8 @@ def select(
     one to several steps ahead. The simplest that is behind the best by at most 1 dB, or by one
     standard error where that is more, is recommended. modes: for dynamics that have any.
 
-    engine, jobs, threads, scheduler: where fits run, as in `dynacl reproduce`. out: a folder that
+    engine, jobs, threads, scheduler: where fits run, as in `dynacl reproduce`; jobs=None takes one
+    per core. out: a folder that
     keeps each result as it comes; started again, what is there is not fitted again. model: further
     parameters of DCL, the same for every choice.
 
@@ -79,14 +80,16 @@ def select(
     choices = _choices(components, modes, dynamics)
     if not isinstance(folds, int) or not 1 <= folds <= HELD:
         raise InputError(f"folds: got {folds!r}; wanted a whole number from 1 to {HELD}")
-    fold(series, 0, room_for(_all(shared)))  # data that are too short say so now
+    ahead = steps_ahead(series, _all(shared))
+    fold(series, 0, span(_all(shared), ahead))  # data that are too short say so now
     with _folder(out) as folder:
         path = folder / f"data-{series.fingerprint():08x}.npz"
         if not path.exists():
             series.write(path)
-        fits = [_planned(series, path, choice, shared, k, seed, threads)
+        fits = [_planned(series, path, choice, shared, ahead, k, seed, threads)
                 for choice in choices for k in range(folds)]  # fmt: skip
-        store, run = Store(folder), engines.named(engine, jobs=jobs, scheduler=scheduler)
+        store, jobs = Store(folder), jobs or engines.jobs_for(threads)
+        run = engines.named(engine, jobs=jobs, scheduler=scheduler)
         sweep(missing(fits, store, again=True), store, run, quiet=not verbose)
         tried, failed = [], []
         for choice in choices:
@@ -102,17 +105,16 @@ def select(
 def fit(config: Config) -> tuple[dict[str, Any], dict[str, Array]]:
     """One choice on one fold: what a worker does."""
     series, k = _series(config["where"]["path"]), config["fold"]
-    given = tuples(config["model"]) | config["choice"]
-    seen, held = fold(series, k, room_for(_all(given)))
+    given, horizons = tuples(config["model"]) | config["choice"], tuple(config["horizons"])
+    seen, held = fold(series, k, span(_all(given), horizons))
     model = DCL(**given, random_state=config["seed"] + k).fit(seen)
     if model.run_.interrupted:
         raise KeyboardInterrupt
-    found = judge(config["choice"], model.run_, model._driven(held))
+    found = judge(config["choice"], model.run_, model._driven(held), horizons)
     x = model._latents(model._driven(series))[1]
     numbers = {
         "r2": float((1 - found.share()).mean()),
         "score": model.score(held),
-        "horizons": found.horizons,
         "size": found.size,
         "steps": model.n_iter_,
         "fit_seconds": model.run_.seconds,
@@ -130,7 +132,7 @@ def judged(choice: Mapping[str, Any], fits: Sequence[Fit], store: Store) -> Judg
         missed = {name.removeprefix("missed."): values for name, values in arrays.items()
                   if name.startswith("missed.")}  # fmt: skip
         latents, size = numbers["size"]
-        horizons = tuple(numbers["horizons"])
+        horizons = tuple(f.config["horizons"])
         each.append(Judged(choice, (latents, size), horizons, arrays["counts"], missed))
         embeddings.append(arrays["latents"])
     about = {
@@ -198,6 +200,7 @@ def _planned(
     path: Path,
     choice: dict[str, Any],
     shared: dict[str, Any],
+    ahead: Sequence[int],
     k: int,
     seed: int,
     threads: int,
@@ -207,6 +210,7 @@ def _planned(
         "data": {"fingerprint": series.fingerprint(), "samples": len(series)},
         "choice": choice,
         "model": shared,
+        "horizons": list(ahead),
         "fold": k,
         "seed": seed,
         "threads": threads,
@@ -224,8 +228,8 @@ def _series(path: str) -> TimeSeries:
 def _folder(out: str | os.PathLike[str] | None) -> Iterator[Path]:
     """Where results are kept: as named, or until all is done."""
     if out is None:
-        with tempfile.TemporaryDirectory(prefix="dynacl-select-") as folder:
-            yield Path(folder)
+        with tempfile.TemporaryDirectory(prefix="dynacl-select-") as made:
+            yield Path(made)
         return
     folder = Path(out).resolve()
     if folder.exists() and not folder.is_dir():
