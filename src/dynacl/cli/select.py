@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--modes", type=_wholes, default=(5,), metavar="N,N,…",
                         help="numbers of modes, for dynamics that have any (default: 5)"
                         )  # fmt: skip
-    parser.add_argument("--dynamics", type=_names, default=("linear",), metavar="NAME,NAME,…",
+    parser.add_argument("--dynamics", dest="names", type=_names, default=("linear",), metavar="NAME,NAME,…",
                         help=f"some of {', '.join(BY_NAME)} (default: linear)")  # fmt: skip
     parser.add_argument("--folds", type=int, default=2, metavar="N", help="fits of each choice, "
                         "each with another fifth of the data held out (default: 2)")  # fmt: skip
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         read(options),
         options.components,
         options.modes,
-        options.dynamics,
+        options.names,
         folds=options.folds,
         seed=shared.pop("random_state", 0),
         engine=options.engine,
