@@ -24,8 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--modes", type=_wholes, default=(5,), metavar="N,N,…",
                         help="numbers of modes, for dynamics that have any (default: 5)"
                         )  # fmt: skip
-    parser.add_argument("--dynamics", dest="names", type=_names, default=("linear",), metavar="NAME,NAME,…",
-                        help=f"some of {', '.join(BY_NAME)} (default: linear)")  # fmt: skip
+    names = f"some of {', '.join(BY_NAME)} (default: linear)"
+    parser.add_argument("--dynamics", dest="names", type=_names, default=("linear",),
+                        metavar="NAME,NAME,…", help=names)  # fmt: skip
     parser.add_argument("--folds", type=int, default=2, metavar="N", help="fits of each choice, "
                         "each with another fifth of the data held out (default: 2)")  # fmt: skip
     parser.add_argument("--out", metavar="FOLDER", help="keep every result, the table and a "
@@ -64,12 +65,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(found: Any, out: Path) -> list[Path]:
+    from dynacl import plots
     from dynacl.persistence import to_json
     from dynacl.writing import write
 
     write(out / "selection.json", (to_json(found.plain(), indent=1) + "\n").encode())
     write(out / "selection.txt", f"{found}\n".encode())
-    return [out / f"selection.{suffix}" for suffix in ("txt", "json")]
+    written = [out / f"selection.{suffix}" for suffix in ("txt", "json", "png")]
+    figure: Any = plots.selection(found).figure
+    figure.savefig(written[-1], dpi=200)
+    return written
 
 
 def _wholes(text: str) -> tuple[int, ...]:
