@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,8 @@ def evaluate(
     train: Any = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """R², dynR² with controls, mode accuracy, errors of A and B, MCC; None: it does not apply.
+    """R², dynR² with controls, mode accuracy, errors of A and B, MCC; None: it does not apply, and
+    `reasons` has why.
 
     Data without truth are judged by predictions of observations: `evidence(model, data)` as a dict.
 
@@ -90,9 +92,13 @@ def against_truth(
         for name, decode in (("mode_accuracy", "step"), ("mode_accuracy_sequence", "sequence")):
             inferred = inference.modes(f, series, now, x, offset, decode)
             found[name] = metrics.mode_accuracy(truth.modes[t], inferred[t])
-    if not truth.system:
-        return found | _size(post_hoc, series)
-    system = simulate.system(truth.system)
+    system = simulate.system(truth.system) if truth.system else None
+    if system is None:
+        return (
+            found
+            | _size(post_hoc, series)
+            | {"reasons": _reasons(found, f, series, x, None, offset, starts_at_x)}
+        )
     # A driven truth without its control cannot be stepped.
     if starts_at_x and (series.control is not None or not system.n_controls):
         found |= _dynamics_metrics(f, system, series, latents, x, offset, model)
@@ -111,7 +117,53 @@ def against_truth(
                 found[name.replace("lds", "control")] = metrics.control_error(
                     truth.system["control"], B.detach().numpy() / scale, latents, x
                 )
-    return found | _size(post_hoc, series)
+    reasons = _reasons(found, f, series, x, system, offset, starts_at_x)
+    return found | _size(post_hoc, series) | {"reasons": reasons}
+
+
+def _reasons(
+    found: Mapping[str, Any],
+    f: Dynamics,
+    series: TimeSeries,
+    x: Array,
+    system: simulate.System | None,
+    offset: int,
+    starts_at_x: bool,
+) -> dict[str, str]:
+    """Why each figure that is None does not apply: the first of these that is so."""
+    assert series.truth is not None
+    d, n_modes = series.truth.latents.shape[1], series.truth.modes is not None
+    A = None if system is None else system.oracle().linear_maps()
+    known = system is None, "the data carry no system"
+    one_step = offset != 1, f"the truth is of one step, and time_offset is {offset}"
+    symmetric = not starts_at_x, "of two encoders, the dynamics leads from one space to another"
+    driven = system is not None and system.n_controls > 0
+    modes = [(f.n_modes == 0, "the dynamics has no modes"), (not n_modes, "the truth has no modes"),
+             one_step]  # fmt: skip
+    ahead = [known, symmetric, (driven and series.control is None, "the control input is missing"),
+             (True, "too few trials are long enough")]  # fmt: skip
+    linear = [known, (A is None or len(A) != 1, "the true system is not one linear map"),
+              (d != x.shape[1], f"there are {x.shape[1]} latents, and {d} true ones"),
+              one_step]  # fmt: skip
+    own = [symmetric, (True, "the dynamics is not one linear map")]
+    told = [(not driven, "the true system has no control input")]
+    because: dict[str, list[tuple[bool, str]]] = {
+        "r2_train_map": [(True, "`train` was not given")],
+        "mode_accuracy": modes,
+        "mode_accuracy_sequence": modes,
+        "lds_error": [*linear, *own],
+        "lds_error_post_hoc": linear,
+        "control_error": [*linear, *told, *own, (True, "the model has no control input")],
+        "control_error_post_hoc": [*linear, *told, (True, "the data have no control input")],
+    }
+    true_modes = [known, (not n_modes, "the truth has no modes"), *ahead]
+    because |= {name: true_modes for name in FIGURES if name.endswith("true_modes")}
+    because |= {name: ahead for name in FIGURES if name.startswith("dyn") and name not in because}
+    return {
+        name: next(why for applies, why in because[name] if applies)
+        for name in FIGURES
+        if found[name] is None
+    }
 
 
 def _size(post_hoc: str | None, series: TimeSeries) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dynacl.data import InputError
-from dynacl.dynamics.base import SEVERAL, SHARP, Dynamics, Request
+from dynacl.data import Array, InputError
+from dynacl.dynamics.base import SEVERAL, SHARP, Dynamics, Request, driven
 from dynacl.settings import Wish
+
+DIFFERENCE = 1e-5  # of states, relative to their size, from which slopes are told
 
 
 @final
@@ -23,6 +26,46 @@ class TrueMap(Dynamics):
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         return self.move(x)
+
+
+@final
+class ArrayMap(Dynamics):
+    """A map of the state, given as a function of arrays (n, d), plus B u."""
+
+    def __init__(self, move: Callable[[Array], Array], control: Array | None = None) -> None:
+        super().__init__()
+        self.move = move
+        if control is not None:
+            self.control = nn.Parameter(torch.tensor(control, dtype=torch.float32))
+
+    def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
+        moved: Tensor = _ByArrays.apply(x, self.move)  # type: ignore[no-untyped-call]
+        return driven(moved, self.control, u)
+
+
+class _ByArrays(torch.autograd.Function):
+    """A function of arrays on tensors; its slopes are differences, d pairs of calls."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, move: Callable[[Array], Array]) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.move = move
+        return _moved(move, x.detach()).to(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (x,), (gradient,) = ctx.saved_tensors, gradients
+        x, slopes = x.double(), []
+        for i in range(x.shape[-1]):
+            ahead = torch.zeros(x.shape[-1], dtype=x.dtype, device=x.device)
+            ahead[i] = DIFFERENCE * float(x[..., i].abs().max().clamp(min=1))
+            change = _moved(ctx.move, x + ahead) - _moved(ctx.move, x - ahead)
+            slopes.append((change.to(gradient) * gradient).sum(-1) / (2 * float(ahead[i])))
+        return torch.stack(slopes, dim=-1), None
+
+
+def _moved(move: Callable[[Array], Array], x: Tensor) -> Tensor:
+    return torch.from_numpy(np.asarray(move(x.double().cpu().numpy()), dtype=float))
 
 
 @final

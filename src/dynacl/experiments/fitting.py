@@ -147,6 +147,8 @@ def other_models() -> Any:
 
 
 def simulated(config: Config) -> TimeSeries:
+    for module in config["where"].get("imports", ()):
+        importlib.import_module(module)  # which knows the system
     return data(json.dumps(config["data"], sort_keys=True), config["where"].get("path"))
 
 

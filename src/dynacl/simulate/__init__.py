@@ -5,11 +5,13 @@ from dynacl.simulate.flow import flow
 from dynacl.simulate.identity import identity
 from dynacl.simulate.lds import controlled, lds
 from dynacl.simulate.lorenz import LORENZ_STARTS, lorenz
+from dynacl.simulate.own import FUNCTIONS, own
 from dynacl.simulate.slds import slds
 from dynacl.simulate.sphere import sphere
 from dynacl.simulate.systems import PRESETS, SYSTEMS, again, preset, system
 
 __all__ = [
+    "FUNCTIONS",
     "LORENZ_STARTS",
     "PRESETS",
     "SYSTEMS",
@@ -20,6 +22,7 @@ __all__ = [
     "identity",
     "lds",
     "lorenz",
+    "own",
     "preset",
     "slds",
     "sphere",

@@ -1,11 +1,13 @@
 """System: a hidden system with a known answer, and what all of them share.
 
 A new one is a file with a final subclass, and its name in `SYSTEMS` (systems.py). The subclass has
-a `kind`, its settings as fields, and three methods:
+a `kind`, its settings as fields, and two methods:
 
     starts(trials, rng)   where trials begin
     move(x, modes)        f, the map of the state
-    oracle()              f as a module, in place of a learned one
+
+It may say
+    oracle()              f as a module, in place of a learned one (`move`, by arrays)
 
 It inherits the drawing of trials, the control input, the mixing, the true step and the arrays of a
 file. Only a system with modes, or with noise that is not added, has a `run` of its own.
@@ -49,9 +51,13 @@ class System(ABC):
     def move(self, x: Array, modes: Any = None) -> Array:
         """f(x) for one state (d,) or many (n, d), without control and noise."""
 
-    @abstractmethod
     def oracle(self) -> Oracle:
         """The true system as dynamics that a model can use. Modes are inferred, never told."""
+        from dynacl.dynamics.oracle import ArrayMap, Oracle
+
+        if self.switches:
+            raise InputError(f"{self.kind}: has modes; wanted an `oracle` of its own, with a bank")
+        return Oracle(ArrayMap(self.move, None if self.control is None else self.control.matrix))
 
     def run(self, x: Array, noise: Array, rng: np.random.Generator) -> tuple[Array, Array | None]:
         """Latents from x on, (steps, *x.shape), and the mode of each step if there are modes.

@@ -17,6 +17,7 @@ from dynacl.simulate.flow import Flow, flow
 from dynacl.simulate.identity import Identity, identity
 from dynacl.simulate.lds import LDS, controlled, lds
 from dynacl.simulate.lorenz import Lorenz, lorenz
+from dynacl.simulate.own import Own
 from dynacl.simulate.paths import rotation
 from dynacl.simulate.slds import SLDS, slds
 from dynacl.simulate.sphere import Sphere, sphere
@@ -31,6 +32,7 @@ SYSTEMS: dict[str, type[System]] = {
     SLDS.kind: SLDS,
     Lorenz.kind: Lorenz,
     Flow.kind: Flow,
+    Own.kind: Own,
 }
 
 # name: (simulator, settings that differ from its defaults)
