@@ -99,14 +99,13 @@ def test_bad_requests_end_in_a_sentence(two_modes, given, message):
         select(two_modes, **given)
 
 
-def test_the_command_line_writes_a_table_and_json(world, tmp_path, capsys):
+def test_the_command_line_writes_a_table_and_json(world, tmp_path):
     words = ("select", world / "slds.npz", "--components", "1,2", "--folds", 1, "--max-iter", 3,
-             "--batch-size", 16, "--jobs", 1, "--quiet")  # fmt: skip
-    dynacl(*words, "--out", tmp_path)
-    shown = capsys.readouterr().out
+             "--batch-size", 16, "--jobs", 1, "--quiet", "--out", tmp_path)  # fmt: skip
+    shown = dynacl(*words)
     assert "n_components=1, dynamics='linear'" in shown
     assert (tmp_path / "selection.txt").read_text() == shown
     kept = json.loads((tmp_path / "selection.json").read_text())
-    dynacl(*words, "--out", tmp_path, "--json")
-    assert json.loads(capsys.readouterr().out) == kept
+    assert json.loads(dynacl(*words, "--json")) == kept
     assert kept["rows"][1]["choice"] == {"n_components": 2, "dynamics": "linear"}
+    assert (tmp_path / "selection.png").read_bytes().startswith(b"\x89PNG")

@@ -20,7 +20,8 @@ from dynacl.data import InputError
 from dynacl.experiments import engines
 from dynacl.experiments.plan import TRAINING, Experiment, Fit, Row, plan
 from dynacl.experiments.render import View, summary
-from dynacl.experiments.runner import Store, missing, sweep
+from dynacl.experiments.runner import missing, sweep
+from dynacl.experiments.store import Store
 from dynacl.experiments.verdicts import METRICS
 from dynacl.persistence import to_json
 from dynacl.writing import write
