@@ -1,8 +1,11 @@
 """dynamics="auto": the data say which dynamics; the model goes on with it and remembers why."""
 
+import json
+
 import numpy as np
 import pytest
 
+from command_line import dynacl, refusal
 from dynacl import DCL, InputError, simulate
 from dynacl.dynamics.naming import candidates
 
@@ -63,3 +66,17 @@ def test_a_candidate_that_cannot_be_is_left_out_with_its_reason(turning_data):
 def test_a_bad_parameter_is_refused_before_any_candidate_is_fitted(turning_data):
     with pytest.raises(InputError, match="batch_size: got 0"):
         DCL(2, "auto", batch_size=0).fit(turning_data)
+
+
+def test_the_command_line_says_what_it_chose_and_resumes_it(world, tmp_path):
+    words = ("fit", world / "lds.npz", "--dynamics", "auto", "--components", 2, "--modes", 2,
+             "--max-iter", 4, "--batch-size", 16, "--quiet", "--out", tmp_path / "run")  # fmt: skip
+    said = dynacl(*words)
+    kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert kept["verdict"][1:] in said
+    chosen = kept["choice"]["parameters"]["dynamics"]
+    assert (
+        f"the choice is dynamics={chosen!r}" in kept["verdict"] or "the simplest is taken" in said
+    )
+    assert DCL.load(tmp_path / "run").choice_.parameters == {"dynamics": chosen}
+    assert "nothing to resume" in refusal(*words, "--resume")

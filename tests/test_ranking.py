@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from dynacl import (
     DCL,
@@ -51,3 +52,33 @@ def test_the_score_is_the_mean_r2_over_the_steps_ahead():
     expected = 1 - found.missed["model"].mean()
     assert model.prediction_score(data, horizons=(1, 5)) == pytest.approx(expected, rel=1e-12)
     assert prediction_score(model, data) == model.prediction_score(data)
+
+
+def test_grid_search_takes_control_input_and_groups_of_trials():
+    """Without its input, the state of a driven system cannot be predicted."""
+    data = simulate.controlled(rng=np.random.default_rng(0), d=2, trials=8, steps=60, observed=4,
+                               mixing="linear", noise=0.01)  # fmt: skip
+    trials, u = data.split(data.observations), data.split(data.control)
+    groups = [i // 2 for i in range(8)]
+    seen = []
+
+    class Noted(DCL):
+        def fit(self, X, y=None, *, u=None, callback=None):
+            seen.append({trial.tobytes() for trial in X})
+            assert len(u) == len(X)
+            return super().fit(X, u=u)
+
+    with config_context(enable_metadata_routing=True):
+        model = Noted(max_iter=5, batch_size=64, random_state=0).set_fit_request(u=True)
+        search = GridSearchCV(model, {"n_components": [1, 2]}, scoring=prediction_score,
+                              refit=simplest, cv=GroupKFold(2), error_score="raise")  # fmt: skip
+        search.fit(trials, u=u, groups=groups)
+    assert search.best_estimator_.n_controls_in_ == 1
+    for fitted in seen[:-1]:  # both trials of a group, or none
+        kept = [trial.tobytes() in fitted for trial in trials]
+        assert kept[::2] == kept[1::2]
+
+
+def test_a_score_that_is_no_r2_is_refused():
+    with pytest.raises(InputError, match="scoring: got a score of 3; wanted prediction_score"):
+        simplest({"split0_test_score": np.array([1.0, 3.0]), "split1_test_score": np.ones(2)})

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
 from dynacl import prediction
@@ -42,9 +43,21 @@ def held_out_prediction(
     return prediction.held_out(model.run_, series, horizons or model.run_.horizons)
 
 
-def prediction_score(model: DCL, X: Any, y: Any = None) -> float:
-    """`model.prediction_score(X)`, as scikit-learn calls it: `GridSearchCV(…, scoring=…)`."""
-    return model.prediction_score(X)
+def prediction_score(model: DCL, X: Any, y: Any = None, *, u: Any = None) -> float:
+    """`model.prediction_score(X)`, as scikit-learn calls it: `GridSearchCV(…, scoring=…)`.
+
+    Where metadata are routed, it asks for the control input u.
+    """
+    return model.prediction_score(X, u=u)
+
+
+def _asks_for_control() -> MetadataRequest:
+    asked = MetadataRequest(owner="prediction_score")
+    asked.score.add_request(param="u", alias=True)
+    return asked
+
+
+prediction_score.get_metadata_routing = _asks_for_control  # type: ignore[attr-defined]
 
 
 def simplest(results: Mapping[str, Any]) -> int:

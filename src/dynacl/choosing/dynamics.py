@@ -85,7 +85,7 @@ def _tried(
         run.settings = replace(run.settings, max_iter=steps)
         training, within = assembly.held_out(run, seen)
         judging = None if within is None else judge_for(run, training, within, seen)
-        train(run, training, judge=judging)
+        train(run, training, judge=judging, verbose=given["verbose"])
         if run.interrupted:
             raise KeyboardInterrupt
         settle(run, seen)

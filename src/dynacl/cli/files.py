@@ -79,10 +79,13 @@ def rows_of(series: TimeSeries, past: int) -> dict[str, Array]:
 
 
 def print_table(found: dict[str, Any]) -> None:
-    width = max(len(k) for k in found)
-    for name, value in found.items():
-        text = "–" if value is None else f"{value:.4f}" if isinstance(value, float) else value
-        print(f"  {name:<{width}}  {text}")
+    """Name and value; of what is None the reason, where `evaluate` gave one."""
+    shown = {name: value for name, value in found.items() if name != "reasons"}
+    width, reasons = max(map(len, shown)), found.get("reasons", {})
+    for name, value in shown.items():
+        text = f"{value:.4f}" if isinstance(value, float) else value
+        why = f"– ({reasons[name]})" if name in reasons else "–"
+        print(f"  {name:<{width}}  {why if value is None else text}")
 
 
 def print_spectrum(model: DCL) -> None:
