@@ -92,9 +92,9 @@ def squared(x):
 @pytest.mark.parametrize(
     ("f", "given", "message"),
     [
-        (lambda x: x, {"parameters": {}}, "f: got <function .*, which has no name"),
-        (squared, {"parameters": {}}, r"f: gave shape \(3, 1\) for states of shape \(3, 2\)"),
-        (spiral, {"parameters": {"decay": 1}}, "f: cannot take states .* and decay: .*'matrix'"),
+        (lambda x: x, {"parameters": {}}, "got <function .*, which has no name"),
+        (squared, {"parameters": {}}, r"gave shape \(3, 1\) for states of shape \(3, 2\)"),
+        (spiral, {"parameters": {"decay": 1}}, "cannot take states .* and decay: .*'matrix'"),
         (spiral, {"spread": (1, 2, 3)}, r"spread: got shape \(3,\); wanted one number, or 2"),
         (spiral, {"dt": 0}, "dt: got 0; wanted a positive number"),
         (spiral, {"parameters": {"decay": object()}}, "parameters: .*; wanted numbers and arrays"),

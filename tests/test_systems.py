@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -19,8 +20,13 @@ from dynacl.simulate.base import simulated
 
 Array = np.ndarray
 
+
+def bent(x: Array, pull: float) -> Array:
+    return x[:, ::-1] * [0.9, -0.9] - pull * np.tanh(x)
+
+
 # Every kind, free and driven. The sphere has no noise of zero: it gets next to none.
-WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "identity": ("identity", {}),
     "lds": ("lds", {}),
     "step control": ("control-step", {}),
@@ -29,6 +35,7 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "slds": ("slds", {"switch_probability": 0.02}),
     "lorenz": ("lorenz", {}),
     "flow": ("rossler", {}),
+    "own": (partial(simulate.own, bent), {"d": 2, "parameters": {"pull": 0.05}}),
 }
 SIZES = {"one trial": (1, 400), "many trials": (20, 30)}
 
@@ -41,7 +48,9 @@ def drawn(way: str, size: str = "many trials", **settings: Any) -> TimeSeries:
     name, special = WAYS[way]
     trials, steps = SIZES[size]
     small = {"trials": trials, "steps": steps, "observed": 8, "layers": 2}
-    return simulate.preset(name, rng=rng(), **small | special | settings)
+    make = partial(simulate.preset, name) if isinstance(name, str) else name
+    series: TimeSeries = make(rng=rng(), **small | special | settings)
+    return series
 
 
 def behind(series: TimeSeries) -> simulate.System:

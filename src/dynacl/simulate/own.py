@@ -62,7 +62,7 @@ class Own(System):
 
 
 def own(
-    f: Callable[..., Any],
+    function: Callable[..., Any],
     *,
     rng: np.random.Generator,
     d: int,
@@ -76,7 +76,7 @@ def own(
     steps: int = 1000,
     **shared: Any,
 ) -> TimeSeries:
-    """x' = f(x, **parameters) + ε for a function of your own, of states (n, d).
+    """x' = f(x, **parameters) + ε for a function f of your own, of states (n, d).
 
     Trials begin `warmup` steps after states that are drawn with this centre and spread. dt: the
     time that a step stands for, in which flows are written. noise, trials, steps, start, mixing,
@@ -98,15 +98,15 @@ def own(
     whole("warmup", warmup, 0)
     if finite("dt", dt) <= 0:
         raise InputError(f"dt: got {dt}; wanted a positive number")
-    name = getattr(f, "__name__", "")
+    name = getattr(function, "__name__", "")
     if not name.isidentifier():
-        raise InputError(f"f: got {f!r}, which has no name; wanted a function made by def")
+        raise InputError(f"function: got {function!r}, which has no name; wanted one made by def")
     try:
         said = json.dumps(dict(parameters or {}), default=lambda value: np.asarray(value).tolist())
     except (TypeError, ValueError) as error:
         raise InputError(f"parameters: {error}; wanted numbers and arrays by name") from error
-    probe = called(f, _states(d), json.loads(said))
-    FUNCTIONS[name] = f
+    probe = called(function, _states(d), json.loads(said))
+    FUNCTIONS[name] = function
     make = partial(
         Own,
         function=name,
@@ -120,18 +120,18 @@ def own(
     return simulated(make, d, noise, rng, trials=trials, steps=steps, **shared)
 
 
-def called(f: Callable[..., Any], x: Array, parameters: Mapping[str, Any]) -> Array:
-    """f at one state (d,) or many (n, d); a function that does not fit says so in one sentence."""
+def called(function: Callable[..., Any], x: Array, parameters: Mapping[str, Any]) -> Array:
+    """Where one state (d,) or many (n, d) go; what does not fit is said in one sentence."""
     given = {k: np.asarray(v) if isinstance(v, list) else v for k, v in parameters.items()}
     table = np.atleast_2d(x)
     try:
-        following = np.asarray(f(table, **given), dtype=float)
+        following = np.asarray(function(table, **given), dtype=float)
     except Exception as error:  # whatever a user's code raises
-        raise InputError(f"f: cannot take states of shape {table.shape} and "
+        raise InputError(f"function: cannot take states of shape {table.shape} and "
                          f"{', '.join(given) or 'no parameters'}: {error}") from error  # fmt: skip
     if following.shape != table.shape:
-        raise InputError(f"f: gave shape {following.shape} for states of shape {table.shape}; "
-                         "wanted the same")  # fmt: skip
+        raise InputError(f"function: gave shape {following.shape} for states of shape "
+                         f"{table.shape}; wanted the same")  # fmt: skip
     return following.reshape(x.shape)
 
 
