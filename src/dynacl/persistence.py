@@ -70,8 +70,11 @@ def run_of(path: Path) -> str | None:
 
 def half_made(folder: Path) -> bool:
     """Whether a run was begun here and stopped before it had written its first model."""
-    begun = run_of(folder / CHECKPOINT)
-    return begun is not None and run_of(folder / MODEL) != begun
+    begun, model = run_of(folder / CHECKPOINT), folder / MODEL
+    try:
+        return begun is not None and not (model.exists() and texts_of(model).get("id") == begun)
+    except InputError:
+        return False  # damaged, which is said when it is read
 
 
 def plain_parameters(given: Mapping[str, Any]) -> dict[str, Any]:

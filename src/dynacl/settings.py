@@ -169,7 +169,7 @@ def checked(name: str, value: Any, where: str = "") -> Any:
         raise InputError(f"{where or 'settings: '}no setting is called {name!r}; wanted one of "
                          f"{', '.join(KINDS)}")  # fmt: skip
     if not KINDS[name].accepts(value):
-        raise InputError(f"{where}{name}: got {value!r}; wanted {KINDS[name].wanted}")
+        raise InputError(f"{where}{name}: got {value!r:.80}; wanted {KINDS[name].wanted}")
     return KINDS[name].plain(value)
 
 
