@@ -155,7 +155,10 @@ MODELS: dict[str, Case] = {
         "u: given, but this model was fitted without",
     ),
     "forecast, u": (lambda w: w.model.forecast(X, 3, u=U[:3]), "u: given, but this model was"),
-    "evaluate": (lambda w: evaluate(w.model, of(X)), "data: carries no true latents to compare"),
+    "evaluate": (
+        lambda w: evaluate(w.model, of(X), post_hoc="linear"),
+        "post_hoc: given, but data carry no true latents to compare with",
+    ),
     "evaluate how": (
         lambda w: evaluate(w.model, w.lds, post_hoc="cubic"),
         "post_hoc: got 'cubic'; wanted one of identity, linear, switching",

@@ -45,7 +45,7 @@ LAYERS = [
     {"choosing"},
     {"keeping"},
     {"estimator"},
-    {"without_truth"},
+    {"behaviour", "without_truth"},
     {"evaluation", "flows", "ranking"},
     {"portrait"},
     {"plots"},

@@ -13,6 +13,7 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 if TYPE_CHECKING:
     from dynacl import dynamics, metrics, plots, simulate
+    from dynacl.behaviour import decode_labels
     from dynacl.choosing.rule import one_standard_error
     from dynacl.data import InputError, TimeSeries
     from dynacl.estimator import DCL
@@ -31,6 +32,7 @@ else:
             "InputError": "data",
             "Settings": "settings",
             "TimeSeries": "data",
+            "decode_labels": "behaviour",
             "equations": "flows",
             "evaluate": "evaluation",
             "evidence": "without_truth",
@@ -50,6 +52,7 @@ __all__ = [
     "Settings",
     "TimeSeries",
     "__version__",
+    "decode_labels",
     "dynamics",
     "equations",
     "evaluate",

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 dynacl evaluate runs/mine recording.npz                 # beside surrogates of the recording
 dynacl evaluate runs/mine recording.npz --seeds 5       # and how alike five runs are
-dynacl evaluate runs/slds slds.npz --nulls none --json"""
+dynacl evaluate runs/mine recording.npz --nulls none --label-key position
+dynacl evaluate runs/slds slds.npz --json"""
 NONE = "none"
 
 
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from dynacl.behaviour import decode_labels, table
     from dynacl.estimator import DCL
     from dynacl.evaluation import against_truth
     from dynacl.flows import equations, no_equations
@@ -59,12 +61,15 @@ def run(options: argparse.Namespace) -> None:
     elif options.post_hoc or options.train:
         option = "--post-hoc" if options.post_hoc else "--train"
         raise InputError(f"{option}: given, but {options.data} carries no true latents")
+    labels = decode_labels(model, series, seed=options.seed) if series.labels else {}
     weighed = _weighed(model, series, options)
     flow = None if no_equations(model, series) else equations(model, series)
     if weighed is not None and options.mean_embedding is not None:
         _write_embedding(model, series, weighed, options.mean_embedding)
     if options.json:
         found |= {} if weighed is None else weighed.as_dict()
+        if labels:
+            found["labels"] = {name: one.as_dict() for name, one in labels.items()}
         spectrum = model.spectrum_
         found["spectrum"] = None if spectrum is None else spectrum.as_dict()
         if flow is not None:
@@ -77,6 +82,8 @@ def run(options: argparse.Namespace) -> None:
     if flow is not None:
         for mine, true in zip(flow["recovered_text"], flow["true_text"], strict=True):
             print(f"  found  {mine}\n  true   {true}")
+    if labels:
+        print(table(labels))
     if weighed is not None:
         print(weighed)
 
