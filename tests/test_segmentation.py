@@ -155,7 +155,7 @@ def test_what_cannot_be_segmented_is_refused_in_one_sentence(world, tmp_path):
     data = world / "slds.npz"
     assert "Linear has no modes" in refusal("segment", world / "driven", world / "driven.npz")
     said = refusal("segment", world / "switching", data, "--min-duration", 0)
-    assert "min_duration: got 0; wanted a whole number of at least 1, in steps" in said
+    assert "--min-duration: got 0; wanted a whole number of at least 1, in steps" in said
     said = refusal("segment", world / "switching", data, "--out", tmp_path / "s.txt")
     assert "--out: cannot write .txt; wanted .csv or .json" in said
     with pytest.raises(InputError, match=r"min_duration: got 2\.5"):

@@ -29,7 +29,7 @@ COMMANDS = {
     "inspect": "show what is in a file, what would be used, and what looks wrong",
     "fit": "learn encoder and dynamics",
     "select": "choose latents, dynamics and modes by held-out prediction",
-    "evaluate": "judge a fitted model: by predictions, surrogates, and the truth if it is known",
+    "evaluate": "judge a fitted model, with or without truth",
     "embed": "write the latents (and modes) of data",
     "segment": "write when each trial is in which mode, and how certain that is",
     "forecast": "roll the dynamics out from the end of each trial",

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dynacl.without_truth import Evidence
 
 EXAMPLE = """\
-dynacl evaluate runs/mine recording.npz                 # beside surrogates of the recording
-dynacl evaluate runs/mine recording.npz --seeds 5       # and how alike five runs are
+dynacl evaluate runs/mine recording.npz
+dynacl evaluate runs/mine recording.npz --seeds 5 --mean-embedding z.csv
 dynacl evaluate runs/mine recording.npz --nulls none --label-key position
 dynacl evaluate runs/slds slds.npz --json"""
 NONE = "none"
@@ -99,18 +99,10 @@ def _weighed(model: DCL, series: TimeSeries, options: argparse.Namespace) -> Evi
             model, series, nulls=nulls, seeds=options.seeds, refit_iter=options.refit_iter,
             seed=options.seed, verbose=not options.quiet,
         )  # fmt: skip
-    except InputError as error:
+    except InputError:
         if series.truth is not None and not nulls and options.seeds == 1:
             return None
-        raise InputError(_as_options(str(error))) from error
-
-
-def _as_options(said: str) -> str:
-    """What an argument is called here."""
-    for name in ("nulls", "seeds", "refit_iter"):
-        if said.startswith(f"{name}:"):
-            return f"--{name.replace('_', '-')}{said.removeprefix(name)}"
-    return said
+        raise
 
 
 def _check_embedding(options: argparse.Namespace) -> None:
