@@ -63,3 +63,13 @@ def test_embed_tables_say_trial_step_time_and_mode(world, tmp_path):
     assert rows[37]["mode"] == "-1"
     x = np.array([[row["x1"], row["x2"]] for row in rows], dtype=float)
     np.testing.assert_allclose(x, np.concatenate(model.transform(series)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("run", ["switching", "lagged"])
+def test_embed_streams_into_an_npy_what_transform_gives(world, tmp_path, run, monkeypatch):
+    monkeypatch.setattr("dynacl.inference.ROWS", 21)  # several parts
+    dynacl("embed", world / run, world / "new.npz", "--out", tmp_path / "z.npy")
+    whole = DCL.load(world / run).transform(TimeSeries.read(world / "new.npz"))
+    found = np.load(tmp_path / "z.npy")
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.concatenate(whole), rtol=1e-4, atol=1e-5)

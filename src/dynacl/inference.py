@@ -8,7 +8,7 @@ which are x unless references have an encoder of their own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,25 +38,35 @@ GOES_ON: dict[str, Callable[[Dynamics], bool]] = {
 
 def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Array:
     """Latents of all steps with a full window, (n, d); of references by their own encoder."""
+    x: Array = np.empty((0, 0))
+    done = 0
+    for part in latents_in_parts(run, series, of_references=of_references):
+        if done == 0:
+            x = np.empty((len(series.windowed(run.settings.past)), part.shape[1]), part.dtype)
+        x[done : done + len(part)] = part
+        done += len(part)
+    return x
+
+
+def latents_in_parts(
+    run: Run, series: TimeSeries, *, of_references: bool = False
+) -> Iterator[Array]:
+    """The same, some rows at a time: all of them may be more than memory holds."""
     encode = run.encoder.references if of_references else run.encoder
     lags, inputs = run.settings.time_lags, run.settings.past_inputs
     t = series.windowed(run.settings.past)
     size = max(1, min(ROWS // len(lags), NUMBERS // (len(lags) * series.n_features)))
-    x: Array = np.empty((0, 0))
-    with torch.inference_mode():
-        for i in range(0, len(t), size):
-            some = slice(i, min(i + size, len(t)))
-            if lags == (0,) and not inputs:  # a slice of a memory map is read in one go
-                window = np.array(series.observations[some])
-            else:
-                window = series.windows(t[some], lags, inputs)
-            part = encode(torch.from_numpy(window).to(run.device)).cpu().numpy()
-            if not np.isfinite(part).all():
-                raise InputError("X: its embedding is not finite; was the model trained to an end?")
-            if i == 0:
-                x = np.empty((len(t), part.shape[1]), dtype=part.dtype)
-            x[some] = part
-    return x
+    for i in range(0, len(t), size):
+        some = slice(i, min(i + size, len(t)))
+        if lags == (0,) and not inputs:  # a slice of a memory map is read in one go
+            window = np.array(series.observations[some])
+        else:
+            window = series.windows(t[some], lags, inputs)
+        with torch.inference_mode():
+            part: Array = encode(torch.from_numpy(window).to(run.device)).cpu().numpy()
+        if not np.isfinite(part).all():
+            raise InputError("X: its embedding is not finite; was the model trained to an end?")
+        yield part
 
 
 def references(run: Run, series: TimeSeries, x: Array) -> Array:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynacl.cli.files import new_file, read, rows_of
 from dynacl.cli.options import add_data, add_run, add_shared
-from dynacl.data.formats import writable, write_table
+from dynacl.data.formats import BY_SUFFIX, writable, write_rows, write_table
 from dynacl.parameters import DECODERS
+
+if TYPE_CHECKING:
+    from dynacl.data import TimeSeries
+    from dynacl.estimator import DCL
 
 EXAMPLE = "dynacl embed runs/slds new.npz --out z.npz"
 
@@ -33,6 +38,10 @@ def run(options: argparse.Namespace) -> None:
 
     model, series = DCL.load(options.run, device=options.device), read(options)
     new_file(options.out, options.force, writable())
+    out = Path(options.out)
+    if BY_SUFFIX[out.suffix].streams and not options.pad:
+        print(f"{out}: latents {stream(model, series, out)}")
+        return
     trials = model.transform(series, pad=options.pad)
     latents = np.concatenate(trials)
     parts = rows_of(series, 0 if options.pad else model.settings_.past)
@@ -43,5 +52,16 @@ def run(options: argparse.Namespace) -> None:
         modes = model.modes(series, decode=options.decode)
         for start, found in zip(parts["bounds"], modes, strict=False):
             parts["mode"][start : start + len(found)] = found
-    write_table(Path(options.out), {"latents": latents, **parts}, "latents")
+    write_table(out, {"latents": latents, **parts}, "latents")
     print(f"{options.out}: latents {latents.shape}")
+
+
+def stream(model: DCL, series: TimeSeries, out: Path) -> tuple[int, int]:
+    """Latents from the encoder to the file, some rows at a time; gives their shape."""
+    from dynacl.inference import latents_in_parts
+
+    seen, past = model._seen(series), model.settings_.past
+    seen.refuse_short(past)
+    shape = len(seen.windowed(past)), model.n_components
+    write_rows(out, latents_in_parts(model.run_, seen), shape)
+    return shape

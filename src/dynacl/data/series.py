@@ -267,13 +267,17 @@ class TimeSeries:
         """Without the first `past` steps of each trial, which have no full past."""
         if past == 0:
             return self
+        self.refuse_short(past)
+        return self._rows(self.with_past(past), (self.lengths - past).tolist())
+
+    def refuse_short(self, past: int) -> None:
+        """An error where a trial has no step with a full window."""
         if (self.lengths <= past).any():
             i = int(np.argmax(self.lengths <= past))
             raise InputError(
                 f"X: trial {i} has {self.lengths[i]} samples (n_samples = {self.lengths[i]}); "
                 f"time_lags that reach {past} steps back need at least {past + 1}"
             )
-        return self._rows(self.with_past(past), (self.lengths - past).tolist())
 
     def padded(self, past: int) -> TimeSeries:
         """With the first step of each trial repeated `past` times before it."""

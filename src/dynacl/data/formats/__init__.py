@@ -5,7 +5,7 @@ A new format is one file beside these, with one final class of Format, and one l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dynacl.data.arrays import Array
@@ -35,6 +35,7 @@ __all__ = [
     "format_of",
     "read_entries",
     "writable",
+    "write_rows",
     "write_table",
 ]
 
@@ -78,6 +79,12 @@ def read_entries(path: Path, names: Sequence[str]) -> dict[str, Array]:
 def writable() -> list[str]:
     """Suffixes of the formats that results can be written in."""
     return [suffix for suffix, format in BY_SUFFIX.items() if type(format).write != Format.write]
+
+
+def write_rows(path: Path, parts: Iterable[Array], shape: tuple[int, int]) -> None:
+    """One array that comes in parts, whole or not at all, in a format that streams."""
+    with replacing(path) as file:
+        BY_SUFFIX[path.suffix].write_rows(file, parts, shape)
 
 
 def write_table(path: Path, arrays: Mapping[str, Array], main: str) -> None:

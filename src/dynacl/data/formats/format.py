@@ -7,7 +7,7 @@ reads those that are asked for; what they are to a series, `data.roles` decides 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NamedTuple
 
@@ -30,6 +30,7 @@ class Format(ABC):
 
     table: ClassVar[bool] = False  # whether entries are the columns of one table
     apart: ClassVar[bool] = False  # whether a damaged file may crash its library (see `apart`)
+    streams: ClassVar[bool] = False  # whether it holds one array alone, and takes it in parts
     extra: ClassVar[str] = ""  # of this package, which installs what the format needs
 
     @abstractmethod
@@ -50,6 +51,10 @@ class Format(ABC):
         The file is open, and takes its place when it is whole.
         """
         raise InputError("out: this format can be read, but not written")
+
+    def write_rows(self, file: BinaryIO, parts: Iterable[Array], shape: tuple[int, int]) -> None:
+        """Write one float32 array of this shape that comes some rows at a time, if it streams."""
+        raise NotImplementedError
 
 
 def columns_of(arrays: Mapping[str, Array], main: str) -> dict[str, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, final
 
@@ -17,6 +17,8 @@ ONLY = "observations"  # the name of the one array
 
 @final
 class Npy(Format):
+    streams = True
+
     def entries(self, path: Path) -> list[Entry]:
         array = _opened(path)
         return [Entry(ONLY, array.shape, array.dtype.kind)]
@@ -26,6 +28,12 @@ class Npy(Format):
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         np.save(file, arrays[main], allow_pickle=False)
+
+    def write_rows(self, file: BinaryIO, parts: Iterable[Array], shape: tuple[int, int]) -> None:
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in parts:
+            file.write(np.ascontiguousarray(part, dtype="<f4").data)
 
 
 def _opened(path: Path) -> Array:
