@@ -57,7 +57,8 @@ def _is_hdf5(path: Path) -> bool:
 
 
 def _kind(matlab: str) -> str:
-    return TEXT if matlab == "char" else "b" if matlab == "logical" else matlab[0].replace("d", "f")
+    named = {"char": TEXT, "logical": "b", "single": "f", "double": "f"}
+    return named.get(matlab, matlab[0])
 
 
 def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
