@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install hooks demo test long lint bench soak size docs clean
+.PHONY: install hooks demo test long lint bench soak size dist fresh lowest audit docs clean
 
 install: $(READY)
 
@@ -44,6 +44,43 @@ soak: $(READY)
 # Memory that large data take (half an hour, 21 GB of disk for a while).
 size: $(READY)
 	$(BIN)/python -m benchmarks.size
+
+# Wheel and sdist, the same bytes whenever they are built from one commit.
+dist: $(READY)
+	rm -rf dist && mkdir dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -c \
+	  "from hatchling import build; build.build_wheel('dist'); build.build_sdist('dist')"
+	cd dist && sha256sum *
+
+# The wheel in an empty environment, used outside of this folder without HOME or a compiler.
+fresh: dist
+	rm -rf build/fresh && $(PYTHON) -m venv build/fresh
+	build/fresh/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	build/fresh/bin/pip check
+	rm -rf build/outside && mkdir build/outside
+	cd build/outside && for line in \
+	  "simulate lds --trials 20 --steps 100 --seed 0 --out x.npz" \
+	  "fit x.npz --components 3 --max-iter 50 --quiet --out run" "evaluate run x.npz" \
+	  "embed run x.npz --out z.npz" "forecast run x.npz --steps 5 --out future.csv"; \
+	  do env -i PATH=/nowhere ../fresh/bin/dynacl $$line || exit 1; done
+
+# The lowest versions that pyproject.toml promises.
+LOWEST := tests/test_estimator.py tests/test_dynamics.py tests/test_data_series.py \
+  tests/test_metrics.py tests/test_objective.py tests/test_persistence.py tests/test_cli_embed.py
+lowest:
+	rm -rf build/lowest && $(PYTHON) -m venv build/lowest
+	$(PYTHON) -c "import tomllib; found = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+	  print(*(text.replace('>=', '==') for text in found['dependencies']), sep='\n')" \
+	  > build/lowest.txt
+	build/lowest/bin/pip install --quiet --disable-pip-version-check -r build/lowest.txt \
+	  pytest hypothesis psutil
+	PYTHONPATH=src OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest $(LOWEST)
+
+# Known weaknesses of what constraints.txt pins; asks a service on the network.
+audit:
+	test -x build/audit/bin/pip-audit || ($(PYTHON) -m venv build/audit && \
+	  build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit)
+	build/audit/bin/pip-audit --no-deps --disable-pip -r constraints.txt
 
 docs: $(READY)
 	$(BIN)/python -c "from dynacl.parameters import table; print(table(), end='')" > docs/parameters.md
