@@ -169,3 +169,17 @@ def test_recording_gives_its_hidden_state_as_well_as_regression_on_the_truth():
     ridge = RidgeCV(np.logspace(0, 4, 9)).fit(np.concatenate(y[:-1]), np.concatenate(x[:-1]))
     assert found["R², held-out trial"] > ridge.score(y[-1], x[-1]) - 0.05
     assert 3 <= found["components kept"] < 10  # of 200 cells, which share three dimensions
+
+
+def test_systems_of_ones_own_have_every_metric_and_a_table(tmp_path, monkeypatch):
+    for name in ("SYSTEMS", "PRESETS", "FUNCTIONS"):
+        known = getattr(simulate, name)
+        for key in set(known) | {"pendulum", "van-der-pol", "van_der_pol"}:
+            monkeypatch.setitem(known, key, known.get(key))  # as it was, after the test
+    own = example("own_system")
+    monkeypatch.setattr(own, "SIZE", own.SIZE | {"trials": 6, "steps": 40})
+    found = own.table(str(tmp_path), max_iter=3)
+    assert len(found.cells) == 4
+    for row in found.cells.values():
+        assert all(cell is not None and np.isfinite(cell["mean"]) for cell in row.values())
+    assert not found.notes

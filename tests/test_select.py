@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from command_line import dynacl
+from command_line import dynacl, refusal
 from dynacl import InputError, TimeSeries, select, simulate
 from dynacl.choosing.rule import NOTHING
 from dynacl.experiments import selecting
@@ -109,3 +109,16 @@ def test_the_command_line_writes_a_table_and_json(world, tmp_path):
     assert json.loads(dynacl(*words, "--json")) == kept
     assert kept["rows"][1]["choice"] == {"n_components": 2, "dynamics": "linear"}
     assert (tmp_path / "selection.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--components", "0,2"), "--components: got (0, 2); wanted a list, each a whole number"),
+        (("--dynamics", "linaer"), "--dynamics: got ('linaer',); wanted a list, each one of"),
+        (("--folds", 9), "--folds: got 9; wanted a whole number from 1 to 5"),
+        (("--scheduler", "tcp://x"), "--scheduler: is for the engine dask"),
+    ],
+)
+def test_bad_options_are_refused_by_their_names(world, words, said):
+    assert said in refusal("select", world / "slds.npz", *words)

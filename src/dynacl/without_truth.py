@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from dynacl import assembly, metrics
+from dynacl.choosing.dynamics import settled
 from dynacl.comparing import HORIZONS, LINEAR, MEAN, Comparison, compared, horizons_in
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.estimator import DCL
@@ -229,7 +230,10 @@ def _size(series: TimeSeries) -> str:
 
 
 def _refitted(model: DCL, series: TimeSeries, seed: int, steps: int | None) -> DCL:
-    made: DCL = clone(model).set_params(random_state=seed, verbose=False)
+    made: DCL = clone(model)
+    if model.choice_ is not None:  # a refit has the dynamics that was chosen
+        made.set_params(**settled(made.get_params(deep=False), model.choice_))
+    made.set_params(random_state=seed, verbose=False)
     if steps is not None:
         made.set_params(max_iter=steps)
     return made.fit(copy.copy(series))

@@ -10,11 +10,14 @@ from typing import Any
 from dynacl.cli.files import read
 from dynacl.cli.fit import add_model_options, typed
 from dynacl.cli.options import add_data, add_engine, add_shared
+from dynacl.data import InputError
 from dynacl.dynamics import BY_NAME
 
 EXAMPLE = """\
 dynacl select recording.npz --components 2,4,8 --out results/choice
 dynacl select slds.npz --components 5,6,7 --modes 3,5,7 --dynamics linear,switching --jobs 2"""
+
+ARGUMENTS = ("components", "modes", "dynamics", "folds", "engine", "scheduler", "out")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,22 +44,26 @@ def run(options: argparse.Namespace) -> int:
     from dynacl.persistence import to_json
 
     out = None if options.out is None else Path(options.out)
-    shared = typed(options)
-    found = select(
-        read(options),
-        options.components,
-        options.modes,
-        options.names,
-        folds=options.folds,
-        seed=shared.pop("random_state", 0),
-        engine=options.engine,
-        jobs=options.jobs,
-        threads=options.threads,
-        scheduler=options.scheduler,
-        out=out,
-        verbose=not options.quiet,
-        **shared,
-    )
+    series, shared = read(options), typed(options)
+    try:
+        found = select(
+            series,
+            options.components,
+            options.modes,
+            options.names,
+            folds=options.folds,
+            seed=shared.pop("random_state", 0),
+            engine=options.engine,
+            jobs=options.jobs,
+            threads=options.threads,
+            scheduler=options.scheduler,
+            out=out,
+            verbose=not options.quiet,
+            **shared,
+        )
+    except InputError as error:
+        own = str(error).split(":")[0] in ARGUMENTS
+        raise InputError(f"--{error}" if own else str(error)) from error
     written = [] if out is None else _write(found, out)
     print(to_json(found.plain()) if options.json else found)
     if written:
