@@ -20,26 +20,26 @@ import numpy as np
 from dynacl import TimeSeries, select, simulate
 
 
-def lds(rng: np.random.Generator, trials: int) -> TimeSeries:
-    return simulate.lds(rng=rng, trials=trials, steps=1000)
+def lds(rng: np.random.Generator, trials: int, steps: int) -> TimeSeries:
+    return simulate.lds(rng=rng, trials=trials, steps=steps)
 
 
-def slds(rng: np.random.Generator, trials: int) -> TimeSeries:
-    return simulate.slds(rng=rng, trials=trials, steps=1000)
+def slds(rng: np.random.Generator, trials: int, steps: int) -> TimeSeries:
+    return simulate.slds(rng=rng, trials=trials, steps=steps)
 
 
-def shuffled(rng: np.random.Generator, trials: int) -> TimeSeries:
-    series = lds(rng, trials)
+def shuffled(rng: np.random.Generator, trials: int, steps: int) -> TimeSeries:
+    series = lds(rng, trials, steps)
     return replace(series, observations=series.observations[rng.permutation(len(series))])
 
 
-def five(rng: np.random.Generator, trials: int) -> TimeSeries:
-    return simulate.lds(rng=rng, d=5, trials=trials, steps=1000)
+def five(rng: np.random.Generator, trials: int, steps: int) -> TimeSeries:
+    return simulate.lds(rng=rng, d=5, trials=trials, steps=steps)
 
 
-def noisy(rng: np.random.Generator, trials: int) -> TimeSeries:
+def noisy(rng: np.random.Generator, trials: int, steps: int) -> TimeSeries:
     """Half of what is seen is noise."""
-    series = lds(rng, trials)
+    series = lds(rng, trials, steps)
     noise = series.observations.std() * rng.standard_normal(series.observations.shape)
     return replace(series, observations=(series.observations + noise).astype(np.float32))
 
@@ -59,14 +59,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("system", choices=SYSTEMS)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--trials", type=int, default=100, help="of 1,000 samples")
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=1000, help="of a trial")
+    parser.add_argument("--components", type=int, nargs="+", help="fewer, or others, than usual")
     parser.add_argument("--folds", type=int, default=1)
     parser.add_argument("--out", default="results/choosing")
     options = parser.parse_args()
     make, searches = SYSTEMS[options.system]
-    data = make(np.random.default_rng(options.seed), options.trials)
-    out = Path(options.out) / f"{options.system}-{options.seed}"
-    for search in searches:
+    data = make(np.random.default_rng(options.seed), options.trials, options.steps)
+    out = Path(options.out) / f"{options.system}-{options.seed}"  # names differ by data and choice
+    for usual in searches:
+        search = usual | ({"components": options.components} if options.components else {})
         print(select(data, **search, folds=options.folds, out=out, verbose=True), flush=True)
 
 

@@ -1,12 +1,14 @@
 """dynamics="auto": the data say which dynamics; the model goes on with it and remembers why."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 from command_line import dynacl, refusal
 from dynacl import DCL, InputError, simulate
+from dynacl.choosing.dynamics import choose
 from dynacl.dynamics.naming import candidates
 
 
@@ -27,6 +29,26 @@ def test_linear_data_get_linear_dynamics(chosen):
     assert chosen.spectrum_ is not None
     assert {row.choice["dynamics"] for row in chosen.choice_.rows} == set(candidates("auto"))
     assert chosen.verdict_.startswith("the choice is dynamics='linear': it predicts held-out")
+
+
+def cycle(x, dt):
+    position, speed = x.T
+    return x + dt * np.stack([speed, 1.5 * (1 - position**2) * speed - position], axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "expected"),
+    [
+        (simulate.slds, {"modes": 2, "angle": 40.0, "switch_probability": 0.01}, "switching"),
+        (partial(simulate.own, cycle), {"parameters": {"dt": 0.1}}, "polynomial"),
+    ],
+    ids=["regimes", "a limit cycle"],
+)
+def test_the_dynamics_that_was_simulated_is_chosen(make, settings, expected):
+    data = make(rng=np.random.default_rng(0), d=2, noise=0.02, trials=20, steps=100, observed=4,
+                mixing="linear", **settings)  # fmt: skip
+    model = DCL(2, "auto", n_modes=2, degree=3, max_iter=40, batch_size=64)
+    assert choose(model.get_params(), data, seed=0).parameters == {"dynamics": expected}
 
 
 def test_the_fit_is_that_of_the_dynamics_by_name(chosen, turning_data):

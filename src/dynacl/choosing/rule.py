@@ -69,7 +69,7 @@ class Selection:
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return asdict(self) | {"parameters": self.recommended is not None and self.parameters}
+        return asdict(self) | {"parameters": None if self.recommended is None else self.parameters}
 
     @classmethod
     def read(cls, saved: Mapping[str, Any]) -> Selection:
