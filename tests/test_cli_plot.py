@@ -1,5 +1,7 @@
 """`dynacl plot`: every picture that applies, in a folder."""
 
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -32,22 +34,31 @@ def test_pictures_are_written_into_the_folder_whatever_labels_are_called(world, 
             assert len(np.unique(np.asarray(image.convert("L")))) > 5  # something is drawn
 
 
-def test_without_data_the_run_alone_is_drawn(world, tmp_path):
-    dynacl("plot", world / "switching", "--out", tmp_path, "--format", "svg")
-    assert names(tmp_path, ".svg") >= OF_RUN
-    assert not names(tmp_path, ".svg") & OF_DATA
+@pytest.fixture
+def alone(world, tmp_path):
+    """A run that does not know what it was fitted to."""
+    run = tmp_path / "alone"
+    shutil.copytree(world / "switching", run, ignore=shutil.ignore_patterns("metrics.json"))
+    return run
+
+
+def test_without_data_the_run_alone_is_drawn(alone, tmp_path, capsys):
+    dynacl("plot", alone, "--out", tmp_path / "plots", "--format", "svg")
+    assert names(tmp_path / "plots", ".svg") >= OF_RUN
+    assert not names(tmp_path / "plots", ".svg") & OF_DATA
+    assert "drawn without data" in capsys.readouterr().err
 
 
 def test_runs_beside_each_other_give_a_matrix_also_with_time_lags(world, tmp_path):
-    dynacl("plot", world / "switching", world / "slds.npz", "--out", tmp_path, "--format", "svg",
+    # On the data of the fit, as none are given.
+    dynacl("plot", world / "switching", "--out", tmp_path, "--format", "svg",
            "--beside", world / "lagged")  # fmt: skip
     assert "consistency" in names(tmp_path, ".svg")
+    assert "embedding-2d-time" in names(tmp_path, ".svg")
     assert "lagged" in (tmp_path / "consistency.svg").read_text()
 
 
-@pytest.mark.parametrize(
-    ("more", "said"), [(("--beside", "other"), "--beside: wanted DATA"), ((), "is there already")]
-)
-def test_what_cannot_be_done_is_said_in_a_sentence(world, tmp_path, more, said):
-    (tmp_path / "old").write_text("")
-    assert said in refusal("plot", world / "switching", "--out", tmp_path, *more)
+def test_what_cannot_be_done_is_said_in_a_sentence(alone, world, tmp_path):
+    assert "--beside: wanted DATA" in refusal("plot", alone, "--beside", world / "lagged")
+    said = refusal("plot", alone, "--out", tmp_path)
+    assert "is there already" in said

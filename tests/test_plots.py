@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from dynacl import InputError, plots
 from dynacl.flows import FixedPoints
 from dynacl.plots import style
+from dynacl.plots.embedding import principal_axes
 from dynacl.plots.modes import visits
 from dynacl.prediction import HeldOut
 from dynacl.spectrum import Spectrum
@@ -211,9 +212,11 @@ def test_arrows_of_a_rotation_are_at_right_angles_to_where_they_stand():
 def test_fixed_points_are_filled_where_they_attract():
     x = np.concatenate(LATENTS)[:, :2]
     fixed = FixedPoints(np.array([[0.0, 0], [1, 1]]), np.array([[0.5], [1.5]]), np.array([-1, -1]))
-    rings = [x for x in plots.flow_field(x, x, fixed).get_lines() if x.get_marker() == "o"]
-    faces = {tuple(r.get_xydata()[0]): r.get_markerfacecolor() for r in rings}
-    assert faces == {(0, 0): style.TRUE, (1, 1): "white"}
+    lines = plots.flow_field(x, x, fixed).get_lines()
+    rings = {r.get_markerfacecolor(): r.get_xydata() for r in lines if r.get_marker() == "o"}
+    centre, axes, _ = principal_axes(x)
+    np.testing.assert_allclose(rings[style.TRUE], (fixed.points[:1] - centre) @ axes)
+    np.testing.assert_allclose(rings["white"], (fixed.points[1:] - centre) @ axes)
 
 
 # -- predictions and training ----------------------------------------------------------------------

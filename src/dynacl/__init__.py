@@ -12,7 +12,7 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
-    from dynacl import dynamics, metrics, plots, simulate
+    from dynacl import dynamics, metrics, plots, report, simulate
     from dynacl.behaviour import decode_labels
     from dynacl.choosing.rule import one_standard_error
     from dynacl.data import InputError, TimeSeries
@@ -64,6 +64,7 @@ __all__ = [
     "one_standard_error",
     "plots",
     "prediction_score",
+    "report",
     "select",
     "simplest",
     "simulate",

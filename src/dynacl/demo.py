@@ -1,4 +1,4 @@
-"""The tour: simulate a switching system, fit it, compare with the baseline, draw what was found."""
+"""The tour: simulate a switching system, fit it, compare with the baseline, write a report."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.optimize import linear_sum_assignment
 
-from dynacl import metrics, plots, simulate
+from dynacl import metrics, plots, report, simulate
 from dynacl.data import Array, TimeSeries
 from dynacl.estimator import DCL
 from dynacl.evaluation import against_truth
@@ -31,7 +30,7 @@ SHOWN = 300  # steps of the trial that is drawn
 
 
 def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dict[str, Any]:
-    """Write metrics.json, the model and figures into `out`; sizes replace those of the tour."""
+    """Write metrics.json, the model, figures and report into `out`; sizes replace the tour's."""
     size = {"trials": 200, "steps": 1000, "max_iter": None} | sizes
     started = time.monotonic()
     print("Simulating a switching linear system: 6 hidden dimensions, 5 modes, 50 observed.")
@@ -54,6 +53,14 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
     out.mkdir(parents=True, exist_ok=True)
     models["DCL"].save(out)
     _draw(out, data, models)
+    report.write(
+        out / "report.html",
+        models["DCL"],
+        data,
+        title="A switching system, recovered",
+        source=f"simulated: {size['trials']} trials of {size['steps']} steps, seed {seed}",
+        commands=[f"dynacl demo --seed {seed}"],
+    )
     found["seconds"] = {name: model.run_.seconds for name, model in models.items()}
     write(out / "metrics.json", (to_json(found, indent=1) + "\n").encode())
     best = found["DCL"]
@@ -62,9 +69,8 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
         f"5 regimes it is in {best['mode_accuracy_sequence']:.2%} of the time, in "
         f"{models['DCL'].run_.seconds:.0f} s of training."
     )
-    print(
-        f"See {out}/latents.png, modes.png, loss.png ({time.monotonic() - started:.0f} s in all)."
-    )
+    print(f"Pictures: {out}/latents.png, modes.png, loss.png")
+    print(f"Report:   {out}/report.html ({time.monotonic() - started:.0f} s in all)")
     return found
 
 
@@ -112,9 +118,7 @@ def _modes(true: Sequence[Array], inferred: Sequence[Array]) -> Figure:
     """A row for each trial: true modes, inferred ones with their labels matched, differences."""
     a, b = np.stack(list(true)), np.stack(list(inferred))
     K = int(max(a.max(), b.max())) + 1
-    counts = np.zeros((K, K), dtype=int)
-    np.add.at(counts, (b.ravel(), a.ravel()), 1)
-    b = linear_sum_assignment(counts, maximize=True)[1][b]
+    b = metrics.matched_modes(a, b)
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True)
     for axis, modes, title in zip(axes, (a, b), ("true mode", "inferred mode"), strict=False):

@@ -97,6 +97,17 @@ def mode_accuracy(modes: Array, inferred: Array) -> float:
     return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / len(modes))
 
 
+def matched_modes(modes: Array, inferred: Array) -> Array:
+    """`inferred` with its labels renamed to fit `modes` best; −1 is not known, and stays."""
+    modes, inferred = np.asarray(modes), np.asarray(inferred)
+    K = int(max(modes.max(), inferred.max())) + 1
+    counts = np.zeros((K, K), dtype=np.int64)
+    both = (modes >= 0) & (inferred >= 0)
+    np.add.at(counts, (inferred[both], modes[both]), 1)
+    names: Array = np.append(linear_sum_assignment(counts, maximize=True)[1], -1)
+    return names[inferred]
+
+
 def mcc(latents: Array, recovered: Array) -> float:
     """Mean absolute Pearson correlation of components, under the best matching of components."""
     latents, recovered = _pair(latents, recovered)

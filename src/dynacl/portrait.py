@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,12 +12,16 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from dynacl import assembly, inference, prediction
-from dynacl.data import Array, TimeSeries
+from dynacl.data import Array, InputError, TimeSeries
 from dynacl.estimator import DCL
+from dynacl.evaluation import against_truth
 from dynacl.flows import FixedPoints, fixed_points
+from dynacl.prediction import HeldOut
+from dynacl.segmentation import Segmentation
 
 AHEAD = 60  # steps of a forecast that is shown, at most
 KNOWN = 40  # samples before it
+COVERAGE = 0.9  # of the interval around it
 CHANNELS = 4  # observed channels that are shown
 
 
@@ -67,6 +72,13 @@ class Portrait:
         return list(self.model.modes(self.series)) if self.model.run_.dynamics.n_modes else None
 
     @cached_property
+    def segments(self) -> Segmentation | None:
+        """The same as segments, with how certain each is."""
+        if self.series is None or self.modes is None or not any(map(len, self.modes)):
+            return None
+        return self.model.segment(self.series)
+
+    @cached_property
     def predicted(self) -> list[Array]:
         """One step ahead of each row of the latents."""
         return list(self.model.predict(self.series))
@@ -89,6 +101,30 @@ class Portrait:
     def curved(self) -> bool:
         """Whether eigenvalues of linear maps do not tell what the dynamics does."""
         return self.model.spectrum_ is None
+
+    @property
+    def example(self) -> Array:
+        """Observations of the first trial, as they were given."""
+        assert self.series is not None
+        first = self.series.select([0])
+        return first.given()
+
+    @cached_property
+    def judged(self) -> HeldOut | None:
+        """What is missed of observations that the training has not seen, beside baselines."""
+        if self.series is None or self.trained_on or self.model.run_.readout is None:
+            return self.model.held_out_
+        try:
+            return prediction.held_out(self.model.run_, self.series, self.model.run_.horizons)
+        except InputError:  # trials too short for that
+            return None
+
+    @cached_property
+    def against_truth(self) -> dict[str, Any] | None:
+        """The figures of `evaluate`, where the data carry their truth."""
+        if self.series is None or self.series.truth is None:
+            return None
+        return against_truth(self.model, self.series)
 
     @property
     def names(self) -> list[str]:
@@ -133,6 +169,11 @@ class Portrait:
         y = series.given()
         chosen = _loud(series.observations, CHANNELS)
         restore = (lambda v: v) if series.units is None else series.units.restore
+        interval = None
+        if run.errors is not None:
+            with warnings.catch_warnings(action="ignore"):  # it ends where held-out data end
+                low, high = run.errors.around(predicted, COVERAGE)
+            interval = restore(low)[:, chosen], restore(high)[:, chosen]
         beside = {}
         if run.arx is not None:
             name = "ARX" if run.arx.n_controls else "VAR"
@@ -147,7 +188,7 @@ class Portrait:
             y[rows][:, chosen],
             restore(predicted)[:, chosen],
             beside,
-            None,
+            interval,
         )
 
 

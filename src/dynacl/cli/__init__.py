@@ -24,7 +24,7 @@ from dynacl.cli.wording import flags_of, typed
 from dynacl.data import InputError
 
 COMMANDS = {
-    "demo": "simulate, fit, evaluate and draw: the tour",
+    "demo": "simulate, fit, evaluate and report: the tour",
     "simulate": "draw a data set with known truth",
     "inspect": "show what is in a file, what would be used, and what looks wrong",
     "fit": "learn encoder and dynamics",
@@ -34,13 +34,14 @@ COMMANDS = {
     "segment": "write when each trial is in which mode, and how certain that is",
     "forecast": "roll the dynamics out from the end of each trial",
     "plot": "draw what a run has found, and data as it sees them",
+    "report": "write what a run has found into one HTML file",
     "reproduce": "reproduce a table or figure of the paper",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    options = parser(words).parse_args(words)
+    options = parser(words).parse_args(words, argparse.Namespace(words=list(words)))
     flags = flags_of(_module(options.name))
     warnings.showwarning = lambda message, *_, **__: print(
         f"warning: {typed(str(message), flags)}", file=sys.stderr

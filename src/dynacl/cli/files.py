@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
+import json
 import os
 import sys
 from collections.abc import Collection
+from contextlib import redirect_stderr
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +35,38 @@ def read(options: argparse.Namespace, path: str | None = None) -> TimeSeries:
         path or options.data, **{name: getattr(options, name) for name in READ}
     )
     return replace(series, control=None) if options.no_control else series
+
+
+def data_or_those_of_the_fit(options: argparse.Namespace) -> tuple[str, TimeSeries | None]:
+    """The name and the data that the user gave; else those of the fit, if they are still there."""
+    if options.data is not None:
+        return options.data, read(options)
+    fitted = _options_of(command_of(Path(options.run)))
+    if fitted is None or not Path(fitted.data).is_file():
+        return "", None
+    return fitted.data, read(fitted)
+
+
+def command_of(folder: Path) -> list[str]:
+    """The words of the command that made a run; none if that is not known."""
+    try:
+        words = json.loads((folder / "metrics.json").read_text()).get("command")
+    except (OSError, ValueError, AttributeError):
+        return []
+    known = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    return words if known else []
+
+
+def _options_of(words: list[str]) -> argparse.Namespace | None:
+    from dynacl.cli import parser
+
+    if not words:
+        return None
+    try:
+        with redirect_stderr(io.StringIO()):
+            return parser(words).parse_args(words)
+    except SystemExit:  # of another version
+        return None
 
 
 def new_folder(out: Path, force: bool) -> None:

@@ -6,12 +6,13 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynacl.cli.files import new_folder, print_spectrum, print_table, read
+from dynacl.cli import report
+from dynacl.cli.files import command_of, new_folder, print_spectrum, print_table, read
 from dynacl.cli.options import add_data, add_shared
 from dynacl.data import InputError, TimeSeries
 from dynacl.parameters import PARAMETERS
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from dynacl.estimator import DCL
     from dynacl.run import Record, Run
 
-EXAMPLE = "dynacl fit slds.npz --dynamics switching --modes 5 --components 6 --out runs/slds"
+EXAMPLE = """\
+dynacl fit slds.npz --dynamics switching --modes 5 --components 6 --out runs/slds --report"""
 CHECKPOINT_SECONDS = 30.0
 
 
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_options(parser)
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where to keep the run")
     parser.add_argument("--resume", action="store_true", help="continue the run in --out")
+    parser.add_argument("--report", action="store_true", help="write report.html into --out, too")
     add_shared(parser, "--force", "--quiet", "--json", "--device")
 
 
@@ -85,6 +88,7 @@ def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
     from dynacl.facts import figures, sentences
     from dynacl.persistence import to_json
 
+    command = (command_of(out) if options.resume else []) or options.words
     if options.resume:
         remove_leftovers(out)
         model = DCL.load(out, device=options.device, checkpoint=True)
@@ -92,13 +96,14 @@ def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
         _check_same_settings(typed(options), model, out)
         if model.run_.step >= model.run_.settings.max_iter:
             raise InputError(f"{out}: its {model.run_.step} steps are done; nothing to resume")
-        _fit(model.resume, model, series, out)
+        _fit(model.resume, model, series, out, command)
     else:
         given = {"random_state": 0} | typed(options)
         model = DCL(**given, device=options.device, verbose=not options.quiet)
-        _fit(model.fit, model, series, out)
+        _fit(model.fit, model, series, out, command)
     last = model.history_[-1] if model.history_ else {}
     found: dict[str, Any] = {
+        "command": command,
         "n_iter": model.n_iter_,
         "max_iter": model.settings_.max_iter,
         "seconds": model.run_.seconds,
@@ -128,6 +133,10 @@ def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
             if sentence:
                 print(f"  {sentence[0].upper()}{sentence[1:]}.")
         print_spectrum(model)
+    if options.report:
+        path = out / report.NAME
+        report.write(path, out, model, series, options.data, ["report", str(out)])
+        print(f"  Report: {path}", file=sys.stderr if options.json else sys.stdout)
     return 0
 
 
@@ -142,7 +151,9 @@ def keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
     write(out / "history.jsonl", lines.encode())
 
 
-def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> None:
+def _fit(
+    fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path, command: Sequence[str]
+) -> None:
     """Fit, with a checkpoint now and then, so that a killed process loses little."""
     from dynacl.training import TrainingError
 
@@ -151,14 +162,15 @@ def _fit(fit: Callable[..., Any], model: DCL, series: TimeSeries, out: Path) -> 
     def checkpoint(run: Run, record: Record) -> None:
         nonlocal saved
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
-            keep(model.settle(series), out, {"n_iter": run.step, "loss": record["loss"]})
+            so_far = {"command": command, "n_iter": run.step, "loss": record["loss"]}
+            keep(model.settle(series), out, so_far)
             run.go_on()
             saved = time.monotonic()
 
     try:
         fit(series, callback=checkpoint)
     except TrainingError as error:
-        keep(model, out, {"n_iter": model.n_iter_, "error": str(error)})
+        keep(model, out, {"command": command, "n_iter": model.n_iter_, "error": str(error)})
         raise
 
 

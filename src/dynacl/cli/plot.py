@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynacl.cli.files import new_folder, read
+from dynacl.cli.files import data_or_those_of_the_fit, new_folder
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.writing import save_figure
+from dynacl.writing import claimed, save_figure
 
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
@@ -39,18 +40,21 @@ def run(options: argparse.Namespace) -> None:
     from dynacl.estimator import DCL
 
     model = DCL.load(options.run, device=options.device)
-    series = None if options.data is None else read(options)
+    _, series = data_or_those_of_the_fit(options)
     if options.beside and series is None:
-        raise InputError("--beside: wanted DATA too, on which the runs are compared")
+        raise InputError("--beside: wanted DATA, on which the runs are compared")
     out = Path(options.out or Path(options.run) / "plots")
-    new_folder(out, options.force)
     pictures = dict(plots.gallery(model, series))
     if series is not None and options.beside:
         runs = [model, *(DCL.load(path, device=options.device) for path in options.beside)]
         names = [Path(path).name for path in (options.run, *options.beside)]
         pictures["consistency"] = plots.consistency(_alike(runs, series), names)
-    for name, drawn in pictures.items():
-        save_figure(drawn.figure, out / f"{_safe(name)}.{options.format}", dpi=300)
+    new_folder(out, options.force)
+    with claimed(out):
+        for name, drawn in pictures.items():
+            save_figure(drawn.figure, out / f"{_safe(name)}.{options.format}", dpi=300)
+    if series is None:
+        print(f"{options.run}: its data are not to be found; drawn without data", file=sys.stderr)
     print(f"{out}: {len(pictures)} pictures: {', '.join(map(_safe, pictures))}")
 
 

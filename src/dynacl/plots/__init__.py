@@ -12,6 +12,7 @@ from dynacl.plots.gallery import gallery
 from dynacl.plots.latents import recovered
 from dynacl.plots.matrices import canonical_correlations, consistency
 from dynacl.plots.modes import mode_durations, mode_raster, transitions
+from dynacl.plots.observations import observations
 from dynacl.plots.selection import selection
 from dynacl.plots.training import held_out_curve, training
 
@@ -27,6 +28,7 @@ __all__ = [
     "held_out_curve",
     "mode_durations",
     "mode_raster",
+    "observations",
     "recovered",
     "selection",
     "time_constants",

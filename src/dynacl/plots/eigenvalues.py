@@ -78,6 +78,7 @@ def _window(found: Array) -> tuple[complex, complex]:
 def _rings(panel: Axes, spectrum: Spectrum, circle: Array, low: complex, high: complex) -> None:
     """Where a part shrinks to 1/e in 1, 3, 10, … times a step; those that the window shows."""
     unit = spectrum.units[0]
+    shown = 0
     for steps in (m * 10**e for e in range(5) for m in (1, 3)):
         ring = np.exp(-1 / steps) * circle
         inside = (
@@ -88,6 +89,10 @@ def _rings(panel: Axes, spectrum: Spectrum, circle: Array, low: complex, high: c
         if not inside.any() or room < 0.05:  # too near the circle to be told from it
             continue
         panel.plot(ring.real, ring.imag, color=MUTED, linewidth=0.6, linestyle=":", zorder=0)
-        at = ring[inside][np.argmin(ring[inside].imag)]
-        panel.annotate(f"{steps * spectrum.step:g} {unit}", (at.real, at.imag), (2, 2),
+        # One above the other, so that the words do not meet.
+        height = low.imag + (0.03 + 0.08 * shown) * (high.imag - low.imag)
+        at = ring[inside][np.argmin(abs(ring[inside].imag - height) - 0.01 * ring[inside].real)]
+        shown += 1
+        side = "left" if at.real < low.real + 0.25 * (high.real - low.real) else "right"
+        panel.annotate(f"{steps * spectrum.step:g} {unit}", (at.real, at.imag), (0, 0), ha=side,
                        textcoords="offset points", fontsize="x-small", color=MUTED)  # fmt: skip

@@ -17,6 +17,7 @@ from dynacl.plots.style import (
     axes,
     colours,
     dressed,
+    fitting,
     in_trials,
     legend,
     word,
@@ -48,7 +49,8 @@ def embedding(
     values, said = _values(trials, by)
     points, labels = principal(np.concatenate(trials), dimensions)
     some = np.linspace(0, len(points) - 1, min(MOST, len(points))).astype(int)
-    panel: Any = axes(ax, 2.9, projection="3d" if dimensions == 3 else None)
+    height = fitting(points) if dimensions == 2 else 2.9
+    panel: Any = axes(ax, height, projection="3d" if dimensions == 3 else None)
     _scatter(panel, points[some], values[some], word(name or said))
     dressed(panel, labels[0], labels[1])
     panel.set(xticks=[], yticks=[])
@@ -67,21 +69,19 @@ def embedding(
 def principal(x: Array, dimensions: int) -> tuple[Array, list[str]]:
     """The first principal components, and a name with its share of the variance for each.
 
-    Latents of as many dimensions as are asked for, or fewer, stay as they are; what lacks is 0.
+    Where latents have fewer dimensions than are asked for, what lacks is 0 and has no name.
     """
-    x = np.asarray(x, dtype=float)
-    if x.shape[1] <= dimensions:
-        found = np.zeros((len(x), dimensions))
-        found[:, : x.shape[1]] = x
-        return found, [f"latent {i + 1}" if i < x.shape[1] else "" for i in range(dimensions)]
-    centre, axes_, share = principal_axes(x)
-    names = [f"PC {i + 1} ({share[i]:.0%})" for i in range(dimensions)]
-    return (x - centre) @ axes_[:, :dimensions], names
+    centre, vectors, share = principal_axes(x)
+    found = np.zeros((len(x), dimensions))
+    n = min(dimensions, x.shape[1])
+    found[:, :n] = (x - centre) @ vectors[:, :n]
+    return found, [f"PC {i + 1} ({share[i]:.0%})" if i < n else "" for i in range(dimensions)]
 
 
 def principal_axes(x: Array) -> tuple[Array, Array, Array]:
     """The mean, the principal axes as columns, and the share of the variance along each."""
-    variance, vectors = np.linalg.eigh(np.cov(np.asarray(x, dtype=float).T).reshape(x.shape[1], -1))
+    x = np.asarray(x, dtype=float)
+    variance, vectors = np.linalg.eigh(np.cov(x.T).reshape(x.shape[1], -1))
     # An axis has no sign; the larger weights are taken to be positive, so that runs look alike.
     vectors = vectors[:, ::-1] * np.where(vectors[:, ::-1].sum(0) < 0, -1, 1)
     share = variance[::-1].clip(min=0)

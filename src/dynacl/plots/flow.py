@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from dynacl.data import Array, InputError
 from dynacl.flows import FixedPoints
 from dynacl.plots.embedding import principal_axes
-from dynacl.plots.style import MUTED, QUANTITY, TRUE, axes, dressed, in_trials, legend
+from dynacl.plots.style import MUTED, QUANTITY, TRUE, axes, dressed, fitting, in_trials, legend
 
 CELLS = 20  # along each side
 FEWEST = 3  # states in a cell that has an arrow
@@ -35,13 +35,15 @@ def flow_field(
     to = np.concatenate(in_trials(predicted)).astype(float)
     if x.ndim != 2 or x.shape != to.shape:
         raise InputError(f"predicted: got shape {to.shape}; wanted that of the latents, {x.shape}")
-    centre, plane, labels = _plane(x)
+    centre, vectors, share = principal_axes(x)
+    plane = vectors[:, :2] if x.shape[1] > 1 else np.eye(1, 2)
+    labels = [f"PC {i + 1} ({s:.0%})" for i, s in enumerate((*share, 0.0)[:2])]
     flat, step = (x - centre) @ plane, (to - x) @ plane
     at, mean = _in_cells(flat, step)
     length = np.linalg.norm(mean, axis=1)
     # Slow and fast arrows are both seen: lengths by the square root, the colour says how long.
     shown = mean / np.maximum(np.sqrt(length), 1e-30)[:, None]
-    panel = axes(ax, 2.9)
+    panel = axes(ax, fitting(flat))
     some = np.linspace(0, len(flat) - 1, min(DOTS, len(flat))).astype(int)
     panel.plot(*flat[some].T, ".", color=MUTED, markersize=1.5, alpha=0.25, markeredgewidth=0,
                rasterized=True)  # fmt: skip
@@ -68,14 +70,6 @@ def flow_field(
     panel.set(xticks=[], yticks=[])
     panel.set_aspect("equal", "datalim")
     return panel
-
-
-def _plane(x: Array) -> tuple[Array, Array, list[str]]:
-    """A centre, two axes as columns, and their names; two latents are the plane themselves."""
-    if x.shape[1] <= 2:
-        return np.zeros(x.shape[1]), np.eye(x.shape[1], 2), ["latent 1", "latent 2"]
-    centre, vectors, share = principal_axes(x)
-    return centre, vectors[:, :2], [f"PC {i + 1} ({share[i]:.0%})" for i in range(2)]
 
 
 def _in_cells(flat: Array, step: Array) -> tuple[Array, Array]:

@@ -13,7 +13,8 @@ from dynacl.data import Array, InputError
 from dynacl.plots.style import CURVES, FOUND, MUTED, TRUE, axes, dressed, in_time, legend, word
 from dynacl.prediction import HeldOut
 
-LINES = {"linear start": "--", "VAR": "-.", "ARX": "-.", "persistence": ":"}
+LINES: dict[str, Any] = {"linear start": "--", "VAR": "-.", "ARX": "-.", "persistence": ":",
+                         "identity control": (0, (5, 1, 1, 1, 1, 1))}  # fmt: skip
 
 
 def forecast(
@@ -50,7 +51,7 @@ def forecast(
                    label="truth")  # fmt: skip
     for other, values in (beside or {}).items():
         line = _line(values, f"beside[{other!r}]", len(predicted))
-        panel.plot(ahead, line, LINES.get(other, "--"), color=CURVES.get(other, MUTED),
+        panel.plot(ahead, line, linestyle=LINES.get(other, "--"), color=CURVES.get(other, MUTED),
                    linewidth=1.1, label=other)  # fmt: skip
     panel.plot(ahead, predicted, color=FOUND, linewidth=1.4, label="model")
     panel.axvline(0, color=MUTED, linewidth=0.6)

@@ -14,6 +14,7 @@ from dynacl.plots.flow import flow_field
 from dynacl.plots.forecasts import forecast, held_out
 from dynacl.plots.matrices import canonical_correlations
 from dynacl.plots.modes import mode_durations, mode_raster, transitions
+from dynacl.plots.observations import observations
 from dynacl.plots.training import held_out_curve, training
 from dynacl.portrait import Portrait
 
@@ -66,7 +67,9 @@ def _of_model(seen: Portrait) -> dict[str, Drawing]:
 
 def _of_data(seen: Portrait) -> dict[str, Drawing]:
     model, seconds = seen.model, seen.seconds
-    found: dict[str, Drawing] = {}
+    found: dict[str, Drawing] = {
+        "observations": lambda: observations(seen.example, seen.names, interval=seconds)
+    }
     colours: dict[str, tuple[Any, str]] = {"time": ("time", "time step")}
     if len(seen.latents) > 1:
         colours["trial"] = ("trial", "trial")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from dynacl.data import InputError
-from dynacl.plots.style import FOUND, MUTED, QUANTITY, axes, dressed, word
+from dynacl.plots.style import FOUND, MUTED, ON_DARK, ON_LIGHT, QUANTITY, axes, dressed, word
 
 WRITTEN = 8  # runs, up to which the numbers stand in the matrix
 SHOWN = 30  # canonical correlations, at most
@@ -32,7 +32,7 @@ def consistency(matrix: Any, names: Sequence[str] | None = None, *, ax: Axes | N
         for (i, j), score in np.ndenumerate(scores):
             light = (score - low) / max(1 - low, 1e-9) > 0.55
             panel.text(j, i, f"{score:.2f}", ha="center", va="center", fontsize="x-small",
-                       color="#000000" if light else "#ffffff")  # fmt: skip
+                       color=ON_LIGHT if light else ON_DARK)  # fmt: skip
     bar = panel.figure.colorbar(drawn, ax=panel, shrink=0.8, aspect=30)
     bar.set_label("R²", fontsize="small")
     bar.ax.tick_params(labelsize="x-small")

@@ -13,6 +13,8 @@ from dynacl.data import Array, InputError
 from dynacl.plots.style import (
     CATEGORIES,
     MUTED,
+    ON_DARK,
+    ON_LIGHT,
     QUANTITY,
     TRUE,
     axes,
@@ -77,9 +79,9 @@ def mode_durations(
     for k, colour in enumerate(colours(K)):
         mine = mode == k
         at = k + rng.uniform(-0.28, 0.28, mine.sum())
-        face = np.where(whole[mine], colour, "none")
-        panel.scatter(length[mine] * step, at, s=9, c=face, edgecolors=colour, linewidths=0.6,
-                   alpha=0.8)  # fmt: skip
+        for some, face in ((whole[mine], colour), (~whole[mine], "none")):
+            panel.scatter(length[mine][some] * step, at[some], s=9, facecolors=face,
+                          edgecolors=colour, linewidths=0.7)  # fmt: skip
         if (mine & whole).any():
             middle = float(np.median(length[mine & whole])) * step
             panel.plot([middle, middle], [k - 0.4, k + 0.4], color=TRUE, linewidth=1.6)
@@ -117,7 +119,7 @@ def transitions(matrix: Any, *, ax: Axes | None = None) -> Axes:
         for (i, j), p in np.ndenumerate(P):
             light = i != j and p > 0.6 * top
             panel.text(j, i, f"{p:.2g}", ha="center", va="center", fontsize="x-small",
-                    color=MUTED if i == j else "#000000" if light else "#ffffff")  # fmt: skip
+                    color=MUTED if i == j else ON_LIGHT if light else ON_DARK)  # fmt: skip
     bar = panel.figure.colorbar(drawn, ax=panel, shrink=0.8, aspect=30)
     bar.set_label("share of steps, where it changes", fontsize="small")
     bar.ax.tick_params(labelsize="x-small")

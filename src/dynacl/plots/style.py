@@ -23,8 +23,9 @@ SKY, VERMILION, YELLOW = "#56b4e9", "#d55e00", "#f0e442"
 CATEGORIES = (BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, YELLOW)
 TRUE, FOUND, MUTED = "#222222", VERMILION, "#808080"
 CURVES = {"DCL": FOUND, "model": FOUND, "baseline": BLUE, "linear start": BLUE, "VAR": GREEN,
-          "ARX": GREEN, "persistence": MUTED}  # fmt: skip
+          "ARX": GREEN, "identity control": PINK, "persistence": MUTED}  # fmt: skip
 QUANTITY = "cividis"
+ON_LIGHT, ON_DARK = "#111111", "#fefefe"  # words within a picture, whatever the page is
 COLUMN = 3.35  # inches: 85 mm, a column of most journals
 LONGEST = 28  # letters of a name that are shown
 
@@ -51,6 +52,12 @@ def axes(
     return made
 
 
+def fitting(points: Array) -> float:
+    """The height in inches that fits points (n, 2) in a column, at one scale for both axes."""
+    across, up = np.maximum(np.ptp(points, axis=0), 1e-30)
+    return float(np.clip(0.7 + 2.3 * up / across, 1.6, 3.2))
+
+
 def dressed(ax: Any, x: str = "", y: str = "", title: str = "") -> None:
     """Axes with their words, and without what is not needed."""
     ax.set_xlabel(x, fontsize="small")
@@ -68,10 +75,10 @@ def legend(ax: Any, **how: Any) -> None:
     if not names and "handles" in how:
         names = [handle.get_label() for handle in how["handles"]]
     if names:
-        columns = max(1, min(len(names), int(50 / (4 + max(map(len, names))))))
+        columns = max(1, min(len(names), int(46 / (4 + max(map(len, names))))))
         ax.legend(**{"frameon": False, "fontsize": "x-small", "ncols": columns, "loc": "lower left",
                      "bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "handlelength": 1.4,
-                     "columnspacing": 1.2} | how)  # fmt: skip
+                     "columnspacing": 1, "handletextpad": 0.5} | how)  # fmt: skip
 
 
 def word(text: Any) -> str:

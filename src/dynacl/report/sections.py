@@ -1,0 +1,374 @@
+"""The sections of a report, each from what a portrait knows; None where there is nothing to say."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from dynacl import plots
+from dynacl._version import __version__
+from dynacl.flows import FixedPoints
+from dynacl.plots.style import axes
+from dynacl.portrait import Portrait
+from dynacl.report import words
+from dynacl.report.drawing import figure
+from dynacl.report.markup import Html, joined, table, tag
+from dynacl.report.points import chosen
+from dynacl.report.words import number, percent
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "matplotlib")
+LISTED = 40  # rows of a spectrum that are listed
+
+
+@dataclass(frozen=True)
+class About:
+    """Where a report comes from: what a model and its data do not know themselves."""
+
+    title: str
+    source: str = ""  # of the data, as the user named it
+    commands: Sequence[str] = ()  # that make the report again
+    doubts: Sequence[str] = ()  # what is wrong with the data
+    made: str = ""  # when
+
+
+def result(seen: Portrait, about: About) -> Html:
+    said = [tag("li", s.text, class_="doubt" if s.doubt else None) for s in words.sentences(seen)]
+    return _section("result", "Result", tag("ul", *said, class_="said"))
+
+
+def embedding(seen: Portrait, about: About) -> Html | None:
+    if seen.series is None:
+        return None
+    _, trials, stride = chosen([len(x) for x in seen.latents])
+    part = []
+    if len(trials) < len(seen.latents):
+        part.append(f"{len(trials)} of {len(seen.latents)} trials")
+    if stride > 1:
+        part.append(f"one step in {stride}")
+    shown = f"Shown: {' and '.join(part)}. " if part else ""
+    several = seen.model.n_components > 3
+    choices = [
+        tag("select", data_axis=k, aria_label=f"{name} axis")
+        for k, name in enumerate(("horizontal", "upright", "depth"))
+    ]
+    controls = tag(
+        "div",
+        tag("fieldset", tag("legend", "Colour by"), id="colour"),
+        tag("label", "Trial ", tag("select", id="trial")),
+        tag("span", "Axes ", *choices, hidden=not several),
+        tag(
+            "button",
+            "Whiten",
+            id="whiten",
+            type="button",
+            aria_pressed="false",
+            title="The same spread along each axis: latents are known up to an affine map",
+        ),
+        tag("button", "Lines", id="lines", type="button", aria_pressed="false"),
+        tag("button", "Play", id="play", type="button", aria_pressed="false"),
+        class_="controls",
+    )
+    picture = tag(
+        "canvas",
+        id="embedding",
+        tabindex="0",
+        role="img",
+        aria_label="Latent states in three dimensions. Arrow keys turn the picture, plus and minus "
+        "zoom, 0 resets it.",
+    )
+    timeline = tag(
+        "canvas",
+        id="timeline",
+        tabindex="0",
+        role="img",
+        aria_label="Trials over time, in the same colours. Left and right move along a trial, up "
+        "and down change the trial, Escape shows all.",
+    )
+    return _section(
+        "embedding-section",
+        "Embedding and timeline",
+        tag(
+            "p",
+            "Each point is the hidden state at one step, known up to an affine map"
+            f"{' and shown in principal components' if several else ''}. {shown}"
+            "Below it, the same steps over time: lines are the coordinates of one trial, rows are "
+            "trials.",
+        ),
+        tag("noscript", tag("p", "This picture needs JavaScript; everything else does not.")),
+        tag(
+            "div",
+            controls,
+            tag("div", picture, tag("div", id="tip", hidden=True), class_="stage"),
+            tag("div", id="key"),
+            timeline,
+            tag("output", id="here", aria_live="polite"),
+            class_="explore",
+        ),
+        tag(
+            "p",
+            "Drag to turn, or focus the picture: ",
+            _keys("← ↑ → ↓"),
+            " turn, ",
+            _keys("+ −"),
+            " zoom (or the wheel), ",
+            _keys("0"),
+            " resets. On the timeline ",
+            _keys("← →"),
+            " move in time (",
+            _keys("Shift"),
+            " faster), ",
+            _keys("↑ ↓"),
+            " change the trial, ",
+            _keys("Esc"),
+            " shows all; a click chooses a trial.",
+            class_="hint",
+        ),
+    )
+
+
+def modes(seen: Portrait, about: About) -> Html | None:
+    usage, K = seen.model.mode_usage_, seen.model.run_.dynamics.n_modes
+    if not K:
+        return None
+    drawn = []
+    if seen.series is not None and seen.modes and any(len(m) for m in seen.modes):
+        drawn.append(figure(plots.mode_durations(seen.modes, n_modes=K, interval=seen.seconds),
+                            "durations", "How long each mode lasts: a dot per visit, the median as "
+                            "a bar. Open dots were cut off by the end of a trial."))  # fmt: skip
+    if seen.model.transitions_ is not None:
+        drawn.append(figure(plots.transitions(seen.model.transitions_), "transitions",
+                            "How often one mode follows another, per step. The diagonal, where it "
+                            "stays, has no colour."))  # fmt: skip
+    if seen.segments is not None and K <= LISTED:
+        listed = _by_mode(seen)
+    elif usage is not None and K <= LISTED:
+        rows = [(str(k), percent(float(share))) for k, share in enumerate(usage)]
+        listed = table(("mode", "share of the steps"), rows)
+    else:
+        listed = None
+    return _section("modes-section", "Modes", tag("div", *drawn, class_="figures"), listed)
+
+
+def _by_mode(seen: Portrait) -> Html:
+    """Each mode in figures, on the data at hand."""
+    assert seen.segments is not None
+    found, step = seen.segments.by_mode, seen.seconds or 1
+    unit = "s" if seen.seconds else "steps"
+    head = ("mode", "share of the steps", "visits", f"median duration ({unit})",
+            f"longest ({unit})", "certainty")  # fmt: skip
+    rows = [
+        (str(k), percent(float(found["share"][k])), number(int(found["segments"][k])),
+         number(float(found["median"][k]) * step), number(float(found["longest"][k]) * step),
+         f"{found['certainty'][k]:.3f}")
+        for k in range(len(found["mode"]))
+    ]  # fmt: skip
+    return joined([
+        table(head, rows),
+        tag("p", "Certainty: the mean posterior of the mode where it is decoded. Durations are of "
+            "visits that lie within a trial, where there are any.", class_="hint"),
+    ])  # fmt: skip
+
+
+def dynamics(seen: Portrait, about: About) -> Html | None:
+    model, drawn = seen.model, []
+    spectrum = model.spectrum_
+    listed = None
+    if spectrum is not None:
+        time, frequency = spectrum.units
+        drawn.append(figure(plots.eigenvalues(spectrum), "eigenvalues", "Eigenvalues of one step. "
+                            "Inside the circle a part decays, on it it lasts; its angle is how far "
+                            "it turns."))  # fmt: skip
+        drawn.append(figure(plots.time_constants(spectrum), "constants", "The same as time "
+                            "constants and frequencies. A triangle at the top grows, or does not "
+                            "decay."))  # fmt: skip
+        rows = words.spectrum_rows(spectrum)
+        head = ("mode", "|λ|", f"time constant ({time})", f"frequency ({frequency})",
+                f"period ({time})")  # fmt: skip
+        listed = tag("details", tag("summary", "All eigenvalues"), table(head, rows[:LISTED]),
+                     open=len(rows) <= 8)  # fmt: skip
+    if seen.series is not None and model.run_.encoder.symmetric and not seen.regimes:
+        drawn.append(figure(plots.flow_field(seen.latents, seen.predicted, seen.fixed), "flow",
+                            "Where one step of the dynamics leads, in the plane of the first two "
+                            "components: the mean over the states in each cell."))  # fmt: skip
+        if seen.fixed is not None and len(seen.fixed.points):
+            drawn.append(_fixed(seen.fixed))
+    values = model.canonical_correlations_
+    if values is not None and len(values):
+        drawn.append(figure(plots.canonical_correlations(values, model.n_components),
+                            "correlations", "Canonical correlations of a window with the window "
+                            "after it. Those that are not near 0 bound the dimensions of the state "
+                            "from above."))  # fmt: skip
+    if not drawn:
+        return None
+    return _section("dynamics-section", "Dynamics", tag("div", *drawn, class_="figures"), listed)
+
+
+def _fixed(fixed: FixedPoints) -> Html:
+    rows = [
+        (str(i + 1), "yes" if stable else "no", f"{abs(values[0]):.4f}",
+         number(float(abs(np.angle(values[0])) / (2 * np.pi))))
+        for i, (stable, values) in enumerate(zip(fixed.stable, fixed.eigenvalues, strict=True))
+    ]  # fmt: skip
+    head = ("fixed point", "attracts", "largest |λ|", "its frequency (per step)")
+    return table(head, rows[:LISTED])
+
+
+def forecasts(seen: Portrait, about: About) -> Html | None:
+    parts: list[Any] = []
+    if (judged := seen.judged) is not None:
+        rows = [(name, *(percent(float(v)) for v in judged.r2(name))) for name in judged.missed]
+        head = ("variance explained", *(f"{words.steps(h)} ahead" for h in judged.horizons))
+        parts.append(tag("p", "From the past alone: the state is rolled out and read back as "
+                         "observations. All baselines were fitted to the same training data. Below "
+                         "0, the mean would have been the better prediction."))  # fmt: skip
+        curve = figure(plots.held_out(judged), "held-out", "What each misses of observations that "
+                       "the training has not seen; lower is better.")  # fmt: skip
+        parts.append(tag("div", table(head, rows), curve, class_="figures"))
+    drawn = []
+    if (shown := seen.forecast) is not None:
+        kept = "held out" if seen.trained_on and seen.unseen is not None else (
+            "of the training data" if seen.trained_on else "of new data")  # fmt: skip
+        for i, channel in enumerate(shown.channels):
+            ax = plots.forecast(
+                shown.predicted[:, i],
+                shown.truth[:, i],
+                past=shown.past[:, i],
+                interval=shown.interval and (shown.interval[0][:, i], shown.interval[1][:, i]),
+                beside={name: line[:, i] for name, line in shown.beside.items()},
+                stride=seen.model.settings_.time_offset,
+                step=seen.seconds,
+                name=seen.names[channel],
+            )
+            band = " The band holds nine of ten." if shown.interval is not None else ""
+            drawn.append(figure(ax, f"forecast{i}", f"{seen.names[channel]}, {kept}.{band}"))
+    if not parts and not drawn:
+        return None
+    return _section("forecasts-section", "Forecasts", *parts, tag("div", *drawn, class_="figures"))
+
+
+def truth(seen: Portrait, about: About) -> Html | None:
+    if not seen.against_truth:
+        return None
+    rows = [(said, f"{seen.against_truth[key]:.4f}") for key, said in words.TRUTH.items()
+            if seen.against_truth.get(key) is not None]  # fmt: skip
+    said = "The hidden state of these data is known. It is compared after the best affine map."
+    return _section("truth-section", "Beside the truth", tag("p", said), table(("", ""), rows))
+
+
+def data(seen: Portrait, about: About) -> Html | None:
+    series = seen.series
+    if series is None:
+        return _section("data-section", "Data", tag("p", "This report was made without data. With "
+                        "the file, it shows the embedding, modes over time and forecasts."),
+                        )  # fmt: skip
+    lengths = series.lengths
+    long = number(int(lengths[0])) if len(set(lengths.tolist())) == 1 else (
+        f"{number(int(lengths.min()))} to {number(int(lengths.max()))}")  # fmt: skip
+    rows: list[tuple[str, Any]] = [
+        ("source", about.source or "–"),
+        ("trials", number(series.n_trials)),
+        ("samples per trial", long),
+        ("samples in all", number(len(series))),
+        ("observed channels", number(series.n_features)),
+        ("control inputs", number(series.n_controls) if series.n_controls else "none"),
+        ("labels", ", ".join(series.labels) or "none"),
+        ("sampling interval", f"{seen.seconds:g} s" if seen.seconds else "not given"),
+        ("seen in training", "yes; a part was held out" if seen.trained_on and
+         seen.unseen is not None else "yes" if seen.trained_on else "no"),
+    ]  # fmt: skip
+    doubts = [tag("li", words.whole(text), class_="doubt") for text in about.doubts] or [
+        tag("li", "Nothing stands out.")
+    ]
+    wide = axes(None, 1.8, width=7.2)
+    picture = plots.observations(seen.example, seen.names, interval=seen.seconds, ax=wide)
+    return _section(
+        "data-section",
+        "Data",
+        tag("div", table(("", ""), rows), class_="words"),
+        tag("h3", "What is wrong with them"),
+        tag("ul", *doubts, class_="said"),
+        tag("div", figure(picture, "observations", "The first trial, each channel in units of its "
+                          "own spread.", wide=True), class_="figures"),
+    )  # fmt: skip
+
+
+def training(seen: Portrait, about: About) -> Html:
+    model, drawn = seen.model, []
+    if history := model.history_:
+        drawn.append(figure(plots.training(history, model.run_.cap,
+                                           several_from=model.settings_.several_from),
+                            "training", "How far the loss is below that of guessing; at most the "
+                            "cap."))  # fmt: skip
+        if any("held_out" in record for record in history):
+            drawn.append(figure(plots.held_out_curve(history), "curve", "What the model missed "
+                                "of held-out observations, at each look."))  # fmt: skip
+    rows = [("steps", f"{number(model.n_iter_)} of {number(model.settings_.max_iter)}"),
+            *((f"score, {name.replace('_', '-')} data", f"{value:.2f} bits")
+              for name, value in model.scores_.items())]  # fmt: skip
+    if model.run_.seconds:
+        rows.insert(1, ("seconds", number(model.run_.seconds)))
+    verdict = tag("p", words.whole(model.verdict_)) if model.verdict_ else None
+    return _section("training-section", "Training", verdict, tag("div", *drawn, class_="figures"),
+                    table(("", ""), rows))  # fmt: skip
+
+
+def settings(seen: Portrait, about: About) -> Html:
+    model = seen.model
+    rows = [(name, _said(value), model.reasons_.get(name, ""))
+            for name, value in asdict(model.settings_).items()]  # fmt: skip
+    tools = [("dynacl", __version__), ("Python", sys.version.split()[0]),
+             *((name, _version(name)) for name in PACKAGES),
+             ("system", f"{platform.system()} {platform.machine()}")]  # fmt: skip
+    commands = tag("pre", tag("code", "\n".join(about.commands))) if about.commands else None
+    return _section(
+        "settings-section",
+        "Settings and versions",
+        tag("h3", "How this is made again"),
+        commands,
+        tag("pre", tag("code", " ".join(repr(model).split()))),
+        tag("details", tag("summary", "Settings of the training, and why"),
+            tag("div", table(("setting", "value", "reason"), rows), class_="words")),
+        tag("div", table(("", ""), tools), class_="words"),
+    )  # fmt: skip
+
+
+SECTIONS = {
+    "Result": result,
+    "Embedding": embedding,
+    "Modes": modes,
+    "Dynamics": dynamics,
+    "Forecasts": forecasts,
+    "Truth": truth,
+    "Data": data,
+    "Training": training,
+    "Settings": settings,
+}
+
+
+def _section(name: str, title: str, *parts: Any) -> Html:
+    return tag("section", tag("h2", title), *parts, id=name)
+
+
+def _keys(names: str) -> Html:
+    return joined(tag("kbd", name) for name in names.split())
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_said, value))
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
