@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install hooks demo test long lint bench soak size dist fresh lowest audit docs clean
+.PHONY: install hooks demo test long lint bench fuzz soak size dist fresh lowest audit docs clean
 
 install: $(READY)
 
@@ -44,6 +44,10 @@ soak: $(READY)
 # Memory that large data take (half an hour, 21 GB of disk for a while).
 size: $(READY)
 	$(BIN)/python -m benchmarks.size
+
+# Damaged and made-up files, 10,000 for every reader; hours on a busy machine.
+fuzz: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz
 
 # Wheel and sdist, the same bytes whenever they are built from one commit.
 dist: $(READY)

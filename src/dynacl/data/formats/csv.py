@@ -150,8 +150,8 @@ def _numbers(path: Path, head: _Head, columns: Sequence[int]) -> Array:
             found[i, j] = float(cell.replace(",", "."))
         else:
             raise InputError(
-                f"{path}: column {head.columns[columns[j]]!r} has {cell!r} in row {i}; wanted a "
-                "number, or nothing where it is missing"
+                f"{path}: column {head.columns[columns[j]]!r} has {cell!r:.40} in row {i}; wanted "
+                "a number, or nothing where it is missing"
             )
     return found
 

@@ -1,0 +1,128 @@
+"""Runs a reader on inputs by number, in a child process, and says what went wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynacl import InputError
+from fuzz.readers import Reader
+
+SECONDS = 2.0  # of the processor, for one input
+MEMORY = 64 << 20  # bytes that a reader may take beyond what it took before …
+TIMES = 50  # … and as many times the size of its input
+AT_MOST = 4 << 30  # bytes of addresses, so that a mistake does not take the machine with it
+
+
+@dataclass
+class Tally:
+    """What became of the inputs of one reader."""
+
+    refused: int = 0
+    accepted: int = 0
+    crashed: int = 0
+    slowest: float = 0.0
+    most_memory: int = 0
+    wrong: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def inputs(self) -> int:
+        return self.refused + self.accepted + self.crashed + len(self.wrong)
+
+    def add(self, i: int, told: dict[str, Any]) -> None:
+        self.slowest = max(self.slowest, told.get("seconds", 0.0))
+        self.most_memory = max(self.most_memory, told.get("memory", 0))
+        if told["what"] == "refused":
+            self.refused += 1
+        elif told["what"] == "accepted":
+            self.accepted += 1
+        elif told["what"] == "crashed":
+            self.crashed += 1
+        else:
+            self.wrong.append((i, told["what"]))
+
+
+def one(reader: Reader, i: int, place: Path) -> dict[str, Any]:
+    """Input number i: refused, accepted, or what is wrong with how it was read."""
+    exact = reader.write(place, np.random.default_rng([i]))
+    size = sum(p.stat().st_size for p in place.rglob("*") if p.is_file())
+    before, started = _most_memory(), _processor()
+    what = "accepted"
+    try:
+        said = reader.read(place)
+        if exact and said != reader.original(place):
+            what = "accepted, and is not what was written"
+    except InputError as error:
+        what = "refused"
+        if "\n" in str(error) or len(str(error)) > 2000:
+            what = f"refused in more than one sentence: {str(error)[:200]!r}"
+    except Exception:
+        what = traceback.format_exc(limit=-3)
+    told = {"what": what, "seconds": _processor() - started, "memory": _most_memory() - before}
+    if what in ("accepted", "refused"):
+        if told["seconds"] > SECONDS:
+            told["what"] = f"{what} after {told['seconds']:.1f} s"
+        if told["memory"] > MEMORY + TIMES * size:
+            told["what"] = f"{what} with {told['memory'] >> 20} MB for {size} bytes"
+    return told
+
+
+def many(reader: Reader, first: int, last: int, place: Path) -> Tally:
+    """Inputs first to last − 1. Where the child process dies, the next one goes on after it."""
+    tally, i = Tally(), first
+    while i < last:
+        i = first
+        for i, told in _told_by_a_child(reader, first, last, place):
+            tally.add(i, told)
+        first = i = i + 1
+    return tally
+
+
+def _told_by_a_child(
+    reader: Reader, first: int, last: int, place: Path
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(out)
+        _child(reader, first, last, place, into)
+    os.close(into)
+    i = first
+    with os.fdopen(out) as lines:
+        for line in lines:
+            yield i, json.loads(line)
+            i += 1
+    _, status = os.waitpid(child, 0)
+    if i < last:
+        name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "an exit"
+        yield i, {"what": "crashed" if reader.may_crash else f"the process ended by {name}"}
+
+
+def _child(reader: Reader, first: int, last: int, place: Path, into: int) -> None:
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (AT_MOST, AT_MOST))
+        with os.fdopen(into, "w") as pipe:
+            for i in range(first, last):
+                pipe.write(json.dumps(one(reader, i, place)) + "\n")
+                pipe.flush()
+    finally:
+        os._exit(0)
+
+
+def _processor() -> float:
+    """Seconds of the processor, of this process and the children that it waited for."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def _most_memory() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,84 @@
+"""A few of the damaged and made-up files that `make fuzz` reads by the ten thousand."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for fuzz, which is not installed
+
+from fuzz.readers import Reader, readers
+from fuzz.running import many
+
+from dynacl import InputError, TimeSeries
+from dynacl.data.formats import BY_SUFFIX, npz
+
+FEW, SLOW = 60, 2  # inputs; of formats that are read in a process of their own
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    return readers(tmp_path_factory.mktemp("originals"), inside=False)
+
+
+NAMES = sorted(readers(Path("unused")))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stranger_s_file_is_read_or_refused_in_one_sentence(known, name, tmp_path):
+    try:
+        reader = known[name]()
+    except LookupError as error:
+        pytest.skip(str(error))
+    n = SLOW if name.startswith("data.") and BY_SUFFIX[name[4:]].apart else FEW
+    tally = many(reader, 0, n, tmp_path)
+    assert not tally.wrong
+    assert tally.refused + tally.accepted == n
+    assert tally.refused  # it does damage files
+
+
+def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz, "HARMLESS", 1 << 10)
+    rng = np.random.default_rng(0)
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((10_000, 10)))
+    np.savez_compressed(tmp_path / "counts.npz", x=rng.poisson(0.1, (10_000, 10)))
+    with pytest.raises(InputError, match="would become 800,128; wanted at most 200 times as many"):
+        TimeSeries.read(tmp_path / "bomb.npz")
+    assert len(TimeSeries.read(tmp_path / "counts.npz")) == 10_000
+
+
+def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path):
+    """A reader that fails in every way in turn is told of each; else the harness proves nothing."""
+
+    class Bad(Reader):
+        def write(self, place, rng):
+            (place / "i").write_text(str(int((place / "i").read_text()) + 1))
+            return True
+
+        def read(self, place):
+            i = int((place / "i").read_text())
+            if i == 0:
+                raise InputError("as it should be")
+            if i == 1:
+                raise KeyError("x")
+            if i == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if i == 3:
+                np.ones(100 << 20, dtype=np.uint8)
+            return "right" if i == 4 else "another"
+
+        def original(self, place):
+            return "right"
+
+    (tmp_path / "i").write_text("-1")
+    tally = many(Bad(tmp_path), 0, 6, tmp_path)
+    said = dict(tally.wrong)
+    assert (tally.refused, tally.accepted) == (1, 1)
+    assert "KeyError: 'x'" in said[1]
+    assert "SIGKILL" in said[2]
+    assert said[3] == "accepted, and is not what was written" or "MB for" in said[3]
+    assert said[5] == "accepted, and is not what was written"
