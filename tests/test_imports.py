@@ -28,7 +28,7 @@ LAYERS = [
         "usage",
         "values",
     },
-    {"settings"},
+    {"pipelines", "settings"},
     {"subspace"},
     {"intervals", "linear_models", "segmentation"},
     {"dynamics", "objective"},

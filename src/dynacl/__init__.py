@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dynacl.experiments.selecting import select
     from dynacl.flows import equations, fixed_points
     from dynacl.objective import info_nce
+    from dynacl.pipelines import OnSteps
     from dynacl.ranking import held_out_prediction, prediction_score, simplest
     from dynacl.settings import Settings
     from dynacl.without_truth import evidence
@@ -30,6 +31,7 @@ else:
         {
             "DCL": "estimator",
             "InputError": "data",
+            "OnSteps": "pipelines",
             "Settings": "settings",
             "TimeSeries": "data",
             "decode_labels": "behaviour",
@@ -49,6 +51,7 @@ else:
 __all__ = [
     "DCL",
     "InputError",
+    "OnSteps",
     "Settings",
     "TimeSeries",
     "__version__",

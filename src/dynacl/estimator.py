@@ -20,6 +20,7 @@ from torch import nn
 from dynacl import assembly, inference, parameters, prediction, scoring
 from dynacl.choosing.dynamics import choose
 from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data.frames import names_of
 from dynacl.facts import Facts
 from dynacl.forecasting import Forecasting
 from dynacl.judging import judge_for
@@ -27,14 +28,16 @@ from dynacl.keeping import Kept
 from dynacl.parameters import DECODERS
 from dynacl.segmentation import Segmentation, segmentation
 from dynacl.settling import settle
-from dynacl.shapes import like, warn_of_y
+from dynacl.shapes import Shaped, warn_of_y
 from dynacl.signs import signs
 from dynacl.training import Callback, TrainingError, train
 
 LOOKED_BACK = 10_000  # rows of the training data that are scored when it is over
 
 
-class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
+class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper would do
+    Kept, Facts, Forecasting, Shaped, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     __doc__ = f"""Dynamics contrastive learning: an encoder and the dynamics of what it recovers.
 
     Parameters
@@ -66,6 +69,7 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
     spectral_radius_ : array (K,) or None, |λ| of the largest eigenvalue of each mode.
     spectrum_ : Spectrum or None, eigenvalues, time constants and frequencies of each mode.
     n_features_in_, n_iter_ : int
+    feature_names_in_ : array of str, where X had names for its columns.
 
     Examples
     --------
@@ -205,8 +209,8 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "encoder_")
         series, past = self._seen(X, u), self.settings_.past
-        cut, x, _ = self._latents(series.padded(past) if pad and past else series)
-        return like(X, cut, x)
+        _, x, _ = self._latents(series.padded(past) if pad and past else series)
+        return self._latents_like(X, series, x, 0 if pad else past)
 
     def modes(self, X: Any, *, u: Any = None, decode: str = "sequence") -> Any:
         """The mode of each step, T_i − Δ per trial: it takes x_{t+Δ} to tell the mode of step t.
@@ -218,10 +222,12 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "encoder_")
         if decode not in DECODERS:
             raise InputError(f"decode: got {decode!r}; wanted one of {', '.join(DECODERS)}")
-        series, x, now = self._latents(self._driven(X, u))
+        whole = self._driven(X, u)
+        series, x, now = self._latents(whole)
         offset = self.settings_.time_offset
         inferred = inference.modes(self.run_.dynamics, series, now, x, offset, decode)
-        return like(X, series, [inferred[a : max(a, b - offset)] for a, b in series.spans()])
+        trials = [inferred[a : max(a, b - offset)] for a, b in series.spans()]
+        return self._modes_like(X, whole, trials, self.settings_.past, offset)
 
     def segment(self, X: Any, *, u: Any = None, min_duration: int = 1) -> Segmentation:
         """When each trial is in which mode: a table of segments, how certain each is, durations.
@@ -246,8 +252,10 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
         where none is known, it predicts the mean over its modes.
         """
         check_is_fitted(self, "encoder_")
-        series, x, now = self._latents(self._driven(X, u))
-        return like(X, series, inference.predict(self.run_, series, now, x))
+        whole = self._driven(X, u)
+        series, x, now = self._latents(whole)
+        predicted = inference.predict(self.run_, series, now, x)
+        return self._latents_like(X, whole, predicted, self.settings_.past)
 
     def prediction_score(
         self, X: Any, y: Any = None, *, u: Any = None, horizons: Sequence[int] | None = None
@@ -292,18 +300,15 @@ class DCL(Kept, Facts, Forecasting, TransformerMixin, BaseEstimator):
     # -- inside --------------------------------------------------------------------------------
 
     def _series(self, X: Any, u: Any = None, reset: bool = False) -> TimeSeries:
-        series = TimeSeries.of(X, u)
         if reset:
-            self.n_features_in_ = series.n_features
+            series = TimeSeries.of(X, u)
+            self._remember_features(series)
             self.n_controls_in_ = series.n_controls
-        elif series.n_features != self.n_features_in_:
-            raise InputError(
-                f"X has {series.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        else:
-            series = series.within(self.run_.units, self.run_.control_units)
-        return series
+            return series
+        self._check_names(names_of(X))  # first: in other columns other things are wrong
+        series = TimeSeries.of(X, u)
+        self._check_features(series)
+        return series.within(self.run_.units, self.run_.control_units)
 
     def _seen(self, X: Any, u: Any = None) -> TimeSeries:
         """The series as the encoder sees it: with inputs, where these are a part of windows."""

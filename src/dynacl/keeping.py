@@ -20,7 +20,7 @@ from dynacl import assembly, persistence
 from dynacl.choosing.dynamics import settled
 from dynacl.choosing.rule import Selection
 from dynacl.configuration import refusing
-from dynacl.data import InputError, Units
+from dynacl.data import Array, InputError, Units
 from dynacl.prediction import HeldOut
 from dynacl.request import Request
 from dynacl.run import Run
@@ -39,6 +39,7 @@ class Kept(BaseEstimator):
     system_: dict[str, Any] | None
     data_: int | None
     n_features_in_: int
+    feature_names_in_: Array
     n_controls_in_: int
 
     def save(self, path: str | os.PathLike[str], *, checkpoint: bool = False) -> None:
@@ -54,6 +55,7 @@ class Kept(BaseEstimator):
             "settings": asdict(run.settings),
             "reasons": run.reasons,
             "n_features": self.n_features_in_,
+            "names": vars(self).get("feature_names_in_", np.array([])).tolist(),
             "n_controls": self.n_controls_in_,
             "units": _listed(run.units),
             "control_units": _listed(run.control_units),
@@ -112,6 +114,8 @@ class Kept(BaseEstimator):
         model.set_params(device=device, **{k: v for k, v in given.items() if v is not None})
         model.system_ = config["system"]
         model.n_features_in_, model.n_controls_in_ = config["n_features"], config["n_controls"]
+        if names := config.get("names"):
+            model.feature_names_in_ = np.array(names, dtype=object)
         model.data_ = config.get("data")
         choice = config.get("choice")
         model.choice_ = None if choice is None else Selection.read(choice)

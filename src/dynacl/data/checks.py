@@ -11,6 +11,7 @@ import numpy as np
 
 from dynacl.data.arrays import Array, Floats, Ints
 from dynacl.data.errors import InputError, InputTypeError
+from dynacl.data.frames import untracked
 from dynacl.data.missing import where
 from dynacl.data.units import Units, units_of
 
@@ -212,6 +213,7 @@ def _is_table(x: Any) -> bool:
 
 def _numbers(x: Any, name: str) -> Array:
     """An array of real numbers, of any shape and precision."""
+    x = untracked(x)
     if np.ma.is_masked(x):
         raise InputError(f"{name}: has masked values; wanted finite numbers")
     try:

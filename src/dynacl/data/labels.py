@@ -12,6 +12,7 @@ import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
+from dynacl.data.frames import untracked
 
 CATEGORIES = 20  # different whole numbers, at most, that are taken for names of something
 UNNAMED = "label"  # the name of labels that have none
@@ -23,10 +24,12 @@ def to_labels(labels: Any, lengths: Sequence[int], name: str = "labels") -> dict
     labels: arrays by name, a data frame, or one array. An array is a vector, a table (whose columns
     become labels "name_1", "name_2", …) or a list with one of these for each trial.
     """
-    if not hasattr(labels, "keys"):  # of mappings and data frames
+    if hasattr(labels, "columns"):  # of a data frame
+        labels = {key: labels[key] for key in labels.columns}
+    elif not isinstance(labels, Mapping):
         labels = {UNNAMED: labels}
     found: dict[str, Array] = {}
-    for key in labels.keys():  # noqa: SIM118 (a data frame iterates over its columns' values)
+    for key in labels:
         values = _joined(labels[key], lengths, f"{name}[{str(key)!r}]")
         if values.ndim == 1:
             found[str(key)] = values
@@ -74,7 +77,7 @@ def _joined(values: Any, lengths: Sequence[int], name: str) -> Array:
 def _plain(values: Any, name: str) -> Array:
     """Whole numbers, floating point, yes and no, or text; nothing that would need a pickle."""
     try:
-        found: Array = np.asarray(values)
+        found: Array = np.asarray(untracked(values))
     except ValueError as error:
         raise InputError(f"{name}: rows of unequal length; wanted one entry per step") from error
     if found.ndim not in (1, 2):

@@ -20,6 +20,7 @@ from dynacl.data.checks import bounds_of, in_order, joined, to_control, to_trial
 from dynacl.data.errors import InputError, InputTypeError
 from dynacl.data.fields import fields_of, parts_of
 from dynacl.data.formats.npz import write_npz
+from dynacl.data.frames import taken
 from dynacl.data.gathering import read_fields
 from dynacl.data.labels import to_labels
 from dynacl.data.missing import MAX_GAP, check_way, mended
@@ -90,6 +91,13 @@ class TimeSeries:
         if isinstance(X, str | os.PathLike):
             fields = read_fields(Path(X), Keys())
             made = cls(**parts_of(fields, trial_length, str(X), gaps=gaps))
+            return cls._made(made, u, None, name, gaps)
+        if (frames := taken(X, name)) is not None:
+            several = len(frames.trials) > 1
+            trials = to_trials(frames.trials if several else frames.trials[0], name)
+            bounds = bounds_of([len(x) for x in trials], trial_length)
+            observations, units = joined(trials, name, gaps=gaps, names=frames.names)
+            made = cls(observations, bounds, units=units, names=frames.names, times=frames.times)
             return cls._made(made, u, None, name, gaps)
         if hasattr(X, "tocsr"):  # before Mapping: one of SciPy's formats is a dict
             raise InputTypeError(f"{name}: got a sparse array; wanted a dense one")
