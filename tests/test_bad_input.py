@@ -78,13 +78,16 @@ def w(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 Case = tuple[Callable[[Any], Any], str]
 FOLDERS: dict[str, Case] = {
-    "load nothing": (lambda w: DCL.load(w.path / "nowhere"), "has no config.json; wanted a folder"),
-    "load hollow": (lambda w: DCL.load(w.path / "hollow"), "has no config.json; wanted a folder"),
-    "load torn": (lambda w: DCL.load(w.path / "torn"), "is not a valid safetensors file"),
-    "load garbled": (lambda w: DCL.load(w.path / "garbled"), "config.json: is not valid JSON"),
-    "load future": (lambda w: DCL.load(w.path / "future"), "was saved in format 99 by dynacl"),
-    "load alien": (lambda w: DCL.load(w.path / "alien"), "of another dynacl"),
-    "load other": (lambda w: DCL.load(w.path / "other"), "saved weights do not fit MLP"),
+    "load nothing": (lambda w: DCL.load(w.path / "nowhere"), "has no model.safetensors; wanted"),
+    "load hollow": (lambda w: DCL.load(w.path / "hollow"), "has no model.safetensors; wanted"),
+    "load torn": (lambda w: DCL.load(w.path / "torn"), "is damaged, or was not written by dynacl"),
+    "load garbled": (
+        lambda w: DCL.load(w.path / "garbled"),
+        "config.json: is not as it was written",
+    ),
+    "load future": (lambda w: DCL.load(w.path / "future"), "config.json: is not as it was written"),
+    "load alien": (lambda w: DCL.load(w.path / "alien"), "config.json: is not as it was written"),
+    "load other": (lambda w: DCL.load(w.path / "other"), "config.json: is not as it was written"),
     "load device": (lambda w: DCL.load(w.path / "run", device="tpu"), "device: 'tpu' cannot be"),
 }
 PARAMETERS: list[tuple[dict[str, Any], str]] = [
@@ -292,7 +295,7 @@ CLI: dict[str, str] = {
     "fit x.npy --out run --force --device tpu": "device: 'tpu' cannot be used here",
     "fit x.npy --out notes.txt": "--out: notes.txt is a file; wanted a folder",
     "fit x.npy --out notes.txt/new": "Not a directory: 'notes.txt/new'",
-    "fit x.npy --out new --resume": "--out: new is no folder; wanted one that has a run to resume",
+    "fit x.npy --out new --resume": "new: has no checkpoint to resume from",
     "fit x.npy --out run --resume": "run: its 2 steps are done; nothing to resume",
     "evaluate run x.npy --post-hoc linear": "--post-hoc: given, but x.npy carries no true latents",
     "evaluate run x.npy --nulls noise": "--nulls: got 'noise'; wanted some of shuffle, phase",
@@ -300,10 +303,10 @@ CLI: dict[str, str] = {
     "evaluate run x.npy --seeds 0": "--seeds: got 0; wanted a whole number of at least 1",
     "evaluate run x.npy --mean-embedding z.csv": "--mean-embedding: is of several runs",
     "evaluate run lds.npz --post-hoc cubic": "--post-hoc: invalid choice: 'cubic'",
-    "evaluate nowhere lds.npz": "nowhere: has no config.json",
-    "evaluate torn lds.npz": "model.safetensors: is not a valid safetensors file",
-    "evaluate garbled lds.npz": "config.json: is not valid JSON",
-    "evaluate future lds.npz": "was saved in format 99",
+    "evaluate nowhere lds.npz": "nowhere: has no model.safetensors",
+    "evaluate torn lds.npz": "model.safetensors: is damaged, or was not written by dynacl",
+    "evaluate garbled lds.npz": "config.json: is not as it was written",
+    "evaluate future lds.npz": "config.json: is not as it was written",
     f"embed run wide.npy {OUT}": "X has 10 features, but DCL is expecting 5",
     f"embed driven x.npy {OUT}": "embed: error: u: missing; this model was fitted with a control",
     "embed run x.npy --out z.txt": "--out: cannot write .txt; wanted .npy or .npz or .csv or "
@@ -369,7 +372,7 @@ def test_cli_says_what_is_wrong_and_keeps_every_file(
 def test_cli_in_a_process_of_its_own_ends_with_two_and_one_sentence(w: SimpleNamespace) -> None:
     commands = (
         "fit nowhere.npz --out new",
-        "evaluate run x.npy",
+        "evaluate run x.npy --seeds 0",
         "simulate slds --dt 0.1 --out new.npz",
     )
     before = contents(w.path)
