@@ -1,11 +1,12 @@
 """Choosing: what is held out, what it tells, and the simplest choice that is not clearly behind."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from dynacl import InputError, TimeSeries
+from dynacl import InputError, TimeSeries, plots
 from dynacl.choosing.folds import HELD, fold, span, steps_ahead
 from dynacl.choosing.judged import Judged, decibels, together
 from dynacl.choosing.rule import NOTHING, Selection, select_among
@@ -125,8 +126,7 @@ def test_where_groups_differ_much_the_standard_error_decides():
 
 def test_of_equal_latents_the_dynamics_with_fewer_numbers_is_the_simpler():
     linear = made(0.1, 2, dynamics="linear")
-    switching = made(0.1, 2, dynamics="switching")
-    object.__setattr__(switching, "size", (2, 20))
+    switching = replace(made(0.1, 2, dynamics="switching"), size=(2, 20))
     assert select_among([switching, linear]).parameters["dynamics"] == "linear"
 
 
@@ -141,7 +141,7 @@ def test_nothing_is_recommended_where_nothing_is_predicted():
 
 def test_a_choice_no_better_than_persistence_says_so():
     one = made(0.1)
-    object.__setattr__(one, "missed", {**one.missed, "persistence": one.missed["model"]})
+    one = replace(one, missed={**one.missed, "persistence": one.missed["model"]})
     assert "not clearly better than persistence" in select_among([one]).reason
 
 
@@ -149,3 +149,12 @@ def test_a_selection_comes_back_from_json_as_it_was():
     found = select_among([made(0.5, 1), made(0.1, 2)])
     assert Selection.read(found.plain()) == found
     assert "> n_components=2" in str(found)
+
+
+def test_the_picture_rings_what_is_recommended():
+    found = select_among([made(share, d, dynamics="linear") for d, share in ((1, 0.5), (2, 0.1))])
+    drawn = {line.get_label(): line for line in plots.selection(found).lines}
+    assert drawn["recommended"].get_xdata().tolist() == [2]
+    assert drawn["recommended"].get_ydata().tolist() == [found.rows[1].decibels]
+    with pytest.raises(InputError, match="wanted choices of n_components"):
+        plots.selection(select_among([replace(made(0.5), choice={"dynamics": "linear"})]))

@@ -196,5 +196,7 @@ def test_rows_that_cannot_be_are_refused(tmp_path):
         benchmark([Row("a", {"system": "nonsense"}, {}, ("r2",))], out=tmp_path)
     with pytest.raises(InputError, match="rows: a has the cells r3; wanted some of r2"):
         benchmark([Row("a", {"system": "lds"}, {}, ("r3",))], out=tmp_path)
+    with pytest.raises(InputError, match="imports: No module named 'nowhere'"):
+        benchmark([good], out=tmp_path, imports=("nowhere",))
     with pytest.raises(InputError, match="protocol: got 'theirs'"):
         benchmark([good], out=tmp_path, protocol="theirs")

@@ -70,7 +70,10 @@ def benchmark(
     if protocol not in TRAINING:
         raise InputError(f"protocol: got {protocol!r}; wanted one of {', '.join(TRAINING)}")
     for module in imports:
-        importlib.import_module(module)
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InputError(f"imports: {error}; wanted modules that can be imported") from error
     for row in rows:
         _check(row)
     experiment = Experiment("benchmark", "", "–", lambda scale: rows)
