@@ -102,13 +102,7 @@ def select_among(tried: Sequence[Judged], failed: Sequence[Row] = ()) -> Selecti
     best = int(table.mean(1).argmax())
     chosen = one_standard_error(table, CLEARLY)
     rows = tuple(
-        Row(
-            dict(one.choice),
-            one.decibels(),
-            one.error(),
-            one.share().tolist(),
-            dict(one.about),
-        )
+        Row(dict(one.choice), one.decibels(), one.error(), one.share().tolist(), dict(one.about))
         for one in tried
     )
     beside = {name: tried[best].decibels(name) for name in tried[best].missed if name != MODEL}
