@@ -121,7 +121,7 @@ def changed_tree(tree: Any, rng: Rng) -> Any:
         where, key = places[int(rng.integers(len(places)))]
         fate = rng.random()
         if fate < 0.8:
-            where[key] = NASTY[int(rng.integers(len(NASTY)))]
+            where[key] = copy.deepcopy(NASTY[int(rng.integers(len(NASTY)))])
         elif fate < 0.9:
             del where[key]
         elif isinstance(where, dict):

@@ -162,14 +162,14 @@ def test_existing_run_is_never_overwritten_without_force(recovered, tmp_path, ca
 BAD = {
     "vmf without a sphere": (
         ("--density-correction", "vmf"),
-        'density_correction: "vmf" does not fit similarity="euclidean"; wanted '),
+        '--density-correction: "vmf" does not fit --similarity euclidean; wanted '),
     "euclidean density on the sphere": (
         ("--similarity", "dot", "--density-correction", "euclidean"),
-        'density_correction: "euclidean" does not fit similarity="dot"; wanted "vmf"'),
+        '--density-correction: "euclidean" does not fit --similarity dot; wanted "vmf"'),
     "asymmetric recurrent": (
         ("--asymmetric", "--dynamics", "recurrent"), "asymmetric:"),
-    "a lag twice": (("--time-lags", "0,0"), "time_lags: got (0, 0)"),
-    "a lag of the future": (("--time-lags=0,-1",), "time_lags: got (0, -1)"),
+    "a lag twice": (("--time-lags", "0,0"), "--time-lags: got (0, 0)"),
+    "a lag of the future": (("--time-lags=0,-1",), "--time-lags: got (0, -1)"),
     "lags longer than a trial": (
         ("--time-lags", "0,60"), "needs at least 62"),
     "no slope": (
@@ -179,7 +179,7 @@ BAD = {
     "no bandwidth": (
         ("--density-correction", "euclidean", "--bandwidth", "0"),
         "bandwidth: got 0.0"),
-    "offset 0": (("--time-offset", "0"), "time_offset: got 0"),
+    "offset 0": (("--time-offset", "0"), "--time-offset: got 0"),
     "setting out of range": (
         ("--set", "horizon=0"), "horizon: got 0; wanted a whole number of at least 1"),
     "option and setting": (

@@ -150,6 +150,8 @@ def _check(record: Any, name: str) -> None:
         raise DamagedError(f"holds a {type(record).__name__}; wanted a result")
     if record.keys() - KNOWN:
         raise DamagedError(f"has unknown parts: {', '.join(sorted(record.keys() - KNOWN))[:80]}")
+    if "arrays" in record and "checksum" not in record:  # older results have neither
+        raise DamagedError("is not what was written: it has no checksum")
     if "checksum" in record and record["checksum"] != checksum(record):
         raise DamagedError("is not what was written: its checksum differs")
     config, state, seconds = (record.get(part) for part in ("config", "state", "seconds"))
