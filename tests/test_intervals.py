@@ -157,3 +157,13 @@ def test_driven_forecasts_give_observations_too():
     found = model.forecast(past, 10, u=ahead, observations=True, interval=0.9)
     inside = (np.stack(found.lower) <= true) & (true <= np.stack(found.upper))
     assert inside.mean() > 0.8
+
+
+def test_observations_to_come_of_a_data_frame_have_its_columns(system):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(system.observations[:600], columns=list("abcdef"))
+    model = DCL(3, max_iter=3, batch_size=64, random_state=0).fit(frame)
+    found = model.forecast(frame, 2, observations=True)
+    assert list(found.columns) == list("abcdef")
+    plain = model.forecast(frame.to_numpy(), 2, observations=True)
+    np.testing.assert_array_equal(found.to_numpy(), plain)

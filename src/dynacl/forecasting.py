@@ -85,10 +85,11 @@ class Forecasting:
             return like(X, series, list(out))
         y = observed(self.run_, out)
         if interval is None:
-            return like(X, series, list(_given(self.run_, y)))
+            return like(X, series, list(_given(self.run_, y)), columns=series.names or ())
         assert self.run_.errors is not None
         ends = self.run_.errors.around(y, interval)
-        return Forecast(*(like(X, series, list(_given(self.run_, part))) for part in (y, *ends)))
+        parts = (list(_given(self.run_, part)) for part in (y, *ends))
+        return Forecast(*(like(X, series, part, columns=series.names or ()) for part in parts))
 
     def reconstruct(self, Z: Any) -> Any:
         """Observations from latents, by `readout_`: an (n, d) array, or trials of such.
