@@ -5,10 +5,15 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from command_line import dynacl, quick_fit
 from dynacl import DCL, dynamics, simulate
 from dynacl.parameters import PARAMETERS
+
+# A busy machine fails no test: the judge is never a time.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session")
