@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 import light_work
+from clusters import workers
 from dynacl.experiments import engines
 from dynacl.experiments.runner import missing, sweep
 from dynacl.experiments.store import Store
@@ -60,10 +61,12 @@ def counted(engine, came):
     return counting
 
 
-def strike(victims, over, seed=0):
-    """Kill a worker now and then, whatever it does."""
+def strike(victims, over, seed=0, times=10):
+    """Kill a worker now and then, whatever it does: not for ever, or none would ever start."""
     rng = random.Random(seed)
-    while not over.wait(rng.random() * 4):
+    for _ in range(times):
+        if over.wait(rng.random() * 4):
+            return
         if pids := victims():
             with suppress(ProcessLookupError):
                 os.kill(rng.choice(pids), signal.SIGKILL)
@@ -83,11 +86,9 @@ def test_every_fit_ends_once_on_this_machine_whatever_happens(lightly, tmp_path)
 
 @only_long
 def test_every_fit_ends_once_on_a_cluster_whose_workers_are_killed(lightly, tmp_path):
-    distributed = pytest.importorskip("distributed", reason="needs dynacl[cluster]")
     fits, ends = adversity(LONG, tmp_path, seed=1)
     store, came, over = Store(tmp_path), [], threading.Event()
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
-                                  dashboard_address=":0") as cluster:  # fmt: skip
+    with contextmanager(workers)(2) as cluster:
         pids = lambda: [w.pid for w in cluster.workers.values() if w.pid]
         threading.Thread(target=strike, args=(pids, over), daemon=True).start()
         engine = partial(engines.dask, scheduler=cluster.scheduler_address)
