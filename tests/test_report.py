@@ -114,6 +114,7 @@ def test_nothing_that_comes_with_data_becomes_code(written, page):
     assert not [key for _, found in page.elements for key in found if key.startswith("on")]
     assert page.text["title"].startswith(HOSTILE[0])
     assert all(text in page.text["code"] for text in HOSTILE)
+    assert all(text in page.text["caption"] for text in HOSTILE[:2])  # of what is decoded
     assert all(text[1:] in page.text["li"] for text in HOSTILE)  # a sentence has a capital
     (data,) = re.findall(r'id="points">(.*?)</script>', written, re.DOTALL)
     found = json.loads(data)

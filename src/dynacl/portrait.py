@@ -12,6 +12,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from dynacl import assembly, inference, prediction
+from dynacl.behaviour import Decoded, decode_labels
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.estimator import DCL
 from dynacl.evaluation import against_truth
@@ -125,6 +126,16 @@ class Portrait:
         if self.series is None or self.series.truth is None:
             return None
         return against_truth(self.model, self.series)
+
+    @cached_property
+    def decoded(self) -> dict[str, Decoded]:
+        """How well each label is told; nothing where there are none, or too little data."""
+        if self.series is None or not self.series.labels:
+            return {}
+        try:
+            return decode_labels(self.model, self.series)
+        except InputError:  # trials too few or too short to hold some back
+            return {}
 
     @property
     def names(self) -> list[str]:

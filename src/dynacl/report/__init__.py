@@ -20,9 +20,10 @@ from dynacl._version import __version__
 from dynacl.estimator import DCL
 from dynacl.portrait import Portrait
 from dynacl.report import words
+from dynacl.report.about import About
 from dynacl.report.markup import Html, as_json, escaped, tag
 from dynacl.report.points import points
-from dynacl.report.sections import SECTIONS, About
+from dynacl.report.sections import SECTIONS
 from dynacl.writing import write as write_file
 
 __all__ = ["write"]

@@ -74,7 +74,7 @@ def _components(x: Array) -> tuple[Array, list[str]]:
 def _colours(seen: Portrait, at: Array, step: Array) -> list[dict[str, Any]]:
     cut, found = seen.cut, []
     time = step[at].astype(float) * (seen.seconds or 1)
-    found.append(_quantity("time", time, "s" if seen.seconds else "step"))
+    found.append(_quantity("time", time, "s" if seen.seconds else "steps"))
     trial = np.repeat(np.arange(cut.n_trials), cut.lengths)
     if cut.n_trials > 1:
         found.append(_quantity("trial", trial[at], ""))

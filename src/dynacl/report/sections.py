@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -17,119 +16,19 @@ from dynacl.flows import FixedPoints
 from dynacl.plots.style import axes
 from dynacl.portrait import Portrait
 from dynacl.report import words
+from dynacl.report.about import About, section
 from dynacl.report.drawing import figure
+from dynacl.report.explore import embedding
 from dynacl.report.markup import Html, joined, table, tag
-from dynacl.report.points import chosen
 from dynacl.report.words import number, percent
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "matplotlib")
 LISTED = 40  # rows of a spectrum that are listed
 
 
-@dataclass(frozen=True)
-class About:
-    """Where a report comes from: what a model and its data do not know themselves."""
-
-    title: str
-    source: str = ""  # of the data, as the user named it
-    commands: Sequence[str] = ()  # that make the report again
-    doubts: Sequence[str] = ()  # what is wrong with the data
-    made: str = ""  # when
-
-
 def result(seen: Portrait, about: About) -> Html:
     said = [tag("li", s.text, class_="doubt" if s.doubt else None) for s in words.sentences(seen)]
-    return _section("result", "Result", tag("ul", *said, class_="said"))
-
-
-def embedding(seen: Portrait, about: About) -> Html | None:
-    if seen.series is None:
-        return None
-    _, trials, stride = chosen([len(x) for x in seen.latents])
-    part = []
-    if len(trials) < len(seen.latents):
-        part.append(f"{len(trials)} of {len(seen.latents)} trials")
-    if stride > 1:
-        part.append(f"one step in {stride}")
-    shown = f"Shown: {' and '.join(part)}. " if part else ""
-    several = seen.model.n_components > 3
-    choices = [
-        tag("select", data_axis=k, aria_label=f"{name} axis")
-        for k, name in enumerate(("horizontal", "upright", "depth"))
-    ]
-    controls = tag(
-        "div",
-        tag("fieldset", tag("legend", "Colour by"), id="colour"),
-        tag("label", "Trial ", tag("select", id="trial")),
-        tag("span", "Axes ", *choices, hidden=not several),
-        tag(
-            "button",
-            "Whiten",
-            id="whiten",
-            type="button",
-            aria_pressed="false",
-            title="The same spread along each axis: latents are known up to an affine map",
-        ),
-        tag("button", "Lines", id="lines", type="button", aria_pressed="false"),
-        tag("button", "Play", id="play", type="button", aria_pressed="false"),
-        class_="controls",
-    )
-    picture = tag(
-        "canvas",
-        id="embedding",
-        tabindex="0",
-        role="img",
-        aria_label="Latent states in three dimensions. Arrow keys turn the picture, plus and minus "
-        "zoom, 0 resets it.",
-    )
-    timeline = tag(
-        "canvas",
-        id="timeline",
-        tabindex="0",
-        role="img",
-        aria_label="Trials over time, in the same colours. Left and right move along a trial, up "
-        "and down change the trial, Escape shows all.",
-    )
-    return _section(
-        "embedding-section",
-        "Embedding and timeline",
-        tag(
-            "p",
-            "Each point is the hidden state at one step, known up to an affine map"
-            f"{' and shown in principal components' if several else ''}. {shown}"
-            "Below it, the same steps over time: lines are the coordinates of one trial, rows are "
-            "trials.",
-        ),
-        tag("noscript", tag("p", "This picture needs JavaScript; everything else does not.")),
-        tag(
-            "div",
-            controls,
-            tag("div", picture, tag("div", id="tip", hidden=True), class_="stage"),
-            tag("div", id="key"),
-            timeline,
-            tag("output", id="here", aria_live="polite"),
-            class_="explore",
-        ),
-        tag(
-            "p",
-            "Drag to turn, or focus the picture: ",
-            _keys("← ↑ → ↓"),
-            " turn, ",
-            _keys("+ −"),
-            " zoom (or the wheel), ",
-            _keys("0"),
-            " resets. On the timeline ",
-            _keys("← →"),
-            " move in time (",
-            _keys("Shift"),
-            " faster), ",
-            _keys("↑ ↓"),
-            " change the trial, ",
-            _keys("Esc"),
-            " shows all; a click chooses a trial.",
-            class_="hint",
-        ),
-    )
+    return section("result", "Result", tag("ul", *said, class_="said"))
 
 
 def modes(seen: Portrait, about: About) -> Html | None:
@@ -152,7 +51,7 @@ def modes(seen: Portrait, about: About) -> Html | None:
         listed = table(("mode", "share of the steps"), rows)
     else:
         listed = None
-    return _section("modes-section", "Modes", tag("div", *drawn, class_="figures"), listed)
+    return section("modes-section", "Modes", tag("div", *drawn, class_="figures"), listed)
 
 
 def _by_mode(seen: Portrait) -> Html:
@@ -206,7 +105,7 @@ def dynamics(seen: Portrait, about: About) -> Html | None:
                             "from above."))  # fmt: skip
     if not drawn:
         return None
-    return _section("dynamics-section", "Dynamics", tag("div", *drawn, class_="figures"), listed)
+    return section("dynamics-section", "Dynamics", tag("div", *drawn, class_="figures"), listed)
 
 
 def _fixed(fixed: FixedPoints) -> Html:
@@ -249,7 +148,26 @@ def forecasts(seen: Portrait, about: About) -> Html | None:
             drawn.append(figure(ax, f"forecast{i}", f"{seen.names[channel]}, {kept}.{band}"))
     if not parts and not drawn:
         return None
-    return _section("forecasts-section", "Forecasts", *parts, tag("div", *drawn, class_="figures"))
+    return section("forecasts-section", "Forecasts", *parts, tag("div", *drawn, class_="figures"))
+
+
+def labels(seen: Portrait, about: About) -> Html | None:
+    """How well each label is told by the latents, beside other ways to tell it."""
+    if not seen.decoded:
+        return None
+    parts: list[Any] = []
+    for name, found in seen.decoded.items():
+        ways = list(found.chance) or list(next(iter(found.scores.values())))
+        rows = [(source, *(number(scores.get(way)) for way in ways))
+                for source, scores in {**found.scores, "chance": found.chance}.items()]  # fmt: skip
+        parts.append(table((f"{found.score} from", *ways), rows, caption=name))
+        if found.mode_accuracy is not None:
+            parts.append(tag("p", f"Modes beside it: {percent(found.mode_accuracy)} of the steps "
+                             "agree under the best matching, adjusted Rand index "
+                             f"{number(found.adjusted_rand)}."))  # fmt: skip
+    said = ("Decoded on trials that the decoder has not seen, by ridge regression and by nearest "
+            "neighbours. Chance: the same with labels shifted in a circle.")  # fmt: skip
+    return section("labels-section", "Labels", tag("p", said), *parts)
 
 
 def truth(seen: Portrait, about: About) -> Html | None:
@@ -258,13 +176,13 @@ def truth(seen: Portrait, about: About) -> Html | None:
     rows = [(said, f"{seen.against_truth[key]:.4f}") for key, said in words.TRUTH.items()
             if seen.against_truth.get(key) is not None]  # fmt: skip
     said = "The hidden state of these data is known. It is compared after the best affine map."
-    return _section("truth-section", "Beside the truth", tag("p", said), table(("", ""), rows))
+    return section("truth-section", "Beside the truth", tag("p", said), table(("", ""), rows))
 
 
 def data(seen: Portrait, about: About) -> Html | None:
     series = seen.series
     if series is None:
-        return _section("data-section", "Data", tag("p", "This report was made without data. With "
+        return section("data-section", "Data", tag("p", "This report was made without data. With "
                         "the file, it shows the embedding, modes over time and forecasts."),
                         )  # fmt: skip
     lengths = series.lengths
@@ -287,7 +205,7 @@ def data(seen: Portrait, about: About) -> Html | None:
     ]
     wide = axes(None, 1.8, width=7.2)
     picture = plots.observations(seen.example, seen.names, interval=seen.seconds, ax=wide)
-    return _section(
+    return section(
         "data-section",
         "Data",
         tag("div", table(("", ""), rows), class_="words"),
@@ -314,7 +232,7 @@ def training(seen: Portrait, about: About) -> Html:
     if model.run_.seconds:
         rows.insert(1, ("seconds", number(model.run_.seconds)))
     verdict = tag("p", words.whole(model.verdict_)) if model.verdict_ else None
-    return _section("training-section", "Training", verdict, tag("div", *drawn, class_="figures"),
+    return section("training-section", "Training", verdict, tag("div", *drawn, class_="figures"),
                     table(("", ""), rows))  # fmt: skip
 
 
@@ -326,7 +244,7 @@ def settings(seen: Portrait, about: About) -> Html:
              *((name, _version(name)) for name in PACKAGES),
              ("system", f"{platform.system()} {platform.machine()}")]  # fmt: skip
     commands = tag("pre", tag("code", "\n".join(about.commands))) if about.commands else None
-    return _section(
+    return section(
         "settings-section",
         "Settings and versions",
         tag("h3", "How this is made again"),
@@ -344,19 +262,12 @@ SECTIONS = {
     "Modes": modes,
     "Dynamics": dynamics,
     "Forecasts": forecasts,
+    "Labels": labels,
     "Truth": truth,
     "Data": data,
     "Training": training,
     "Settings": settings,
 }
-
-
-def _section(name: str, title: str, *parts: Any) -> Html:
-    return tag("section", tag("h2", title), *parts, id=name)
-
-
-def _keys(names: str) -> Html:
-    return joined(tag("kbd", name) for name in names.split())
 
 
 def _said(value: Any) -> str:

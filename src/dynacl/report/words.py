@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynacl import facts
+from dynacl.dynamics import BY_NAME
 from dynacl.portrait import Portrait
 from dynacl.prediction import MODEL, HeldOut
 from dynacl.signs import signs
@@ -62,9 +63,9 @@ def percent(share: float) -> str:
 
 
 def kind(seen: Portrait) -> str:
-    """Of dynamics, by its name; "auto" is what was chosen."""
-    name = seen.model.run_.dynamics.given_name
-    return name.lower() if isinstance(seen.model.dynamics, str) else name
+    """Of dynamics: the name it is asked for by, also where "auto" chose it; else its class."""
+    of = seen.model.run_.dynamics.given_name
+    return next((name for name, (_, found) in BY_NAME.items() if found == of), of)
 
 
 # -- at the top ------------------------------------------------------------------------------------

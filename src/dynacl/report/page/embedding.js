@@ -4,7 +4,7 @@ if (Report) (() => {
   const canvas = document.getElementById("embedding");
   const tip = document.getElementById("tip");
   const start = raw.flat ? { yaw: 0, pitch: 0 } : { yaw: -0.65, pitch: 0.4 };
-  const view = { ...start, zoom: 1 };
+  const view = { ...start, zoom: 0 };  // 0: as large as fits
   const BUCKETS = 24;
   const n = raw.n;
   const sx = new Float32Array(n), sy = new Float32Array(n), depth = new Float32Array(n);
@@ -23,7 +23,7 @@ if (Report) (() => {
   function camera(w, h) {
     const [cy, sny, cp, sp] = [Math.cos(view.yaw), Math.sin(view.yaw), Math.cos(view.pitch),
       Math.sin(view.pitch)];
-    const size = 0.43 * Math.min(w * 0.75, h) * view.zoom / reach0;
+    const size = 0.43 * Math.min(w * 0.75, h) * (view.zoom || 1) / reach0;
     return (x, up, away) => {
       const side = x * cy + away * sny, far = -x * sny + away * cy;
       const back = far * cp - up * sp, tall = far * sp + up * cp;
@@ -41,7 +41,6 @@ if (Report) (() => {
     const sides = [reach(x), reach(up), raw.flat ? 0 : reach(away)];
     reach0 = Math.max(...sides);
     const place = camera(w, h);
-    axes(g, place, sides, look);
     let near = Infinity, far = -Infinity;
     for (let i = 0; i < n; i++) {
       const [a, b, c] = place(x[i], up[i], away[i]);
@@ -49,6 +48,16 @@ if (Report) (() => {
       if (c < near) near = c;
       if (c > far) far = c;
     }
+    if (!view.zoom) {
+      let fill = 0.3;
+      for (let i = 0; i < n; i++) {
+        fill = Math.max(fill, Math.abs(2 * sx[i] / w - 1), Math.abs(2 * sy[i] / h - 1));
+      }
+      view.zoom = 0.86 / fill;
+      draw();
+      return;
+    }
+    axes(g, place, sides, look);
     paint(g, look, near, far);
     nameAxes(g, look);
     cursor(g, look);
@@ -258,7 +267,7 @@ if (Report) (() => {
       ArrowLeft: () => turn(by, 0), ArrowRight: () => turn(-by, 0),
       ArrowUp: () => turn(0, -by), ArrowDown: () => turn(0, by),
       "+": () => zoom(1.2), "=": () => zoom(1.2), "-": () => zoom(1 / 1.2),
-      0: () => { Object.assign(view, start, { zoom: 1 }); Report.change({}); },
+      0: () => { Object.assign(view, start, { zoom: 0 }); Report.change({}); },
     };
     if (!keys[event.key]) return;
     event.preventDefault();
