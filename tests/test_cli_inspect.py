@@ -45,7 +45,7 @@ def test_what_looks_wrong_is_told(tmp_path):
     assert "column 4 never changes" in found
     assert "columns 0 and 2 are the same" in found
     assert "missing at 4 of 60 steps, in features 1, 5 (first at step 10" in found
-    assert "the longest gap is 3 steps; --missing" in found
+    assert "the longest gap has length 3; --missing" in found
     assert "times leave samples out at 1 places (first before step 45); --missing split" in found
 
 
@@ -54,6 +54,14 @@ def test_a_table_the_wrong_way_round_is_told(tmp_path):
     np.save(tmp_path / "x.npy", smooth.T)
     assert "looks transposed" in warnings_of(tmp_path / "x.npy")
     assert "transposed" not in warnings_of(tmp_path / "x.npy", "--transpose")
+
+
+def test_a_column_that_counts_is_told_in_an_array_too(tmp_path):
+    y = RNG.standard_normal((40, 3))
+    y[:, 1] = 0.5 * np.arange(40)
+    np.save(tmp_path / "x.npy", y)
+    found = warnings_of(tmp_path / "x.npy")
+    assert "column 1 rises by the same step everywhere, which looks like time" in found
 
 
 def test_a_clean_file_has_nothing_wrong_with_it(tmp_path):

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 
 from dynacl.data import Array, Floats, InputError, TimeSeries
+from dynacl.data.gathering import rises_evenly
 
 FEW = 50  # samples; fewer of ten times as many features are hardly meant
 PLENTY = 5  # times the pairs that a mode takes at least; with fewer, a warning
@@ -15,7 +16,7 @@ LOOKS = 1000  # rows, and columns, by which smoothness is told
 
 
 def check_data(series: TimeSeries) -> None:
-    """An error where nothing changes; a warning where rows look like columns."""
+    """An error where nothing changes; a warning where rows look like columns, or one like time."""
     y = series.observations
     if not _changes(y):
         raise InputError(f"X: nothing changes in it: all {len(y)} samples are the same; wanted "
@@ -27,6 +28,12 @@ def check_data(series: TimeSeries) -> None:
             "features): pass X.T if rows are channels",
             stacklevel=4,
         )
+    first = y[: min(int(series.bounds[1]), LOOKS)]
+    for i in range(min(D, LOOKS) if D > 1 else 0):
+        if rises_evenly(first[:, i]):
+            name = i if series.names is None else repr(series.names[i])
+            warnings.warn(f"X: column {name} rises by the same step everywhere, which looks like "
+                          "time, and not like a feature", stacklevel=4)  # fmt: skip
 
 
 def check_modes(n_modes: int, d: int, pairs: int) -> None:

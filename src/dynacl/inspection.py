@@ -80,8 +80,8 @@ def doubts(series: TimeSeries) -> list[str]:
     for what, values, names in (("", y, series.names), ("control: ", series.control, None)):
         if values is not None and np.isnan(values).any():
             gap = _longest(np.any(np.isnan(values), axis=1), series)
-            found.append(f"{what}values are missing {where(values, names)}; the longest gap is "
-                         f"{gap} steps; missing=… says what to do")  # fmt: skip
+            found.append(f"{what}values are missing {where(values, names)}; the longest gap has "
+                         f"length {gap}; missing=… says what to do")  # fmt: skip
     if len(late := late_rows(series.times, series.bounds)):
         found.append(f"times leave samples out at {len(late)} places (first before step "
                      f'{late[0]}); missing="split" cuts there')  # fmt: skip

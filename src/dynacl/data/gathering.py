@@ -60,7 +60,7 @@ def checked(roles: Roles, arrays: Mapping[str, Array], everything: bool) -> Role
         return replace(roles, times=None, observations=(*roles.observations, *[name] * numbers))
     if everything and name is None and len(roles.observations) > 1:
         for name in roles.observations:
-            if _counts(arrays[name]):
+            if rises_evenly(arrays[name]):
                 others = tuple(other for other in roles.observations if other != name)
                 guessed = roles.guessed | {name}
                 return replace(roles, times=name, observations=others, guessed=guessed)
@@ -71,9 +71,9 @@ def fields_from(
     roles: Roles, arrays: Mapping[str, Array], table: bool, path: Path
 ) -> dict[str, Any]:
     """Named arrays as a series is made of, from entries in their roles."""
-    for name in roles.guessed:
-        is_time = name == roles.times
-        if is_time or name == roles.trials:
+    for name in (roles.times, roles.trials):
+        if name in roles.guessed:
+            is_time = name == roles.times
             what, other = ("time", "key") if is_time else ("the trial of each step", "trial_key")
             warnings.warn(f"{path}: {name!r} is taken for {what}, not for a feature; {other}=… "
                           "says otherwise", stacklevel=4)  # fmt: skip
@@ -159,7 +159,7 @@ def _rises(times: Array, roles: Roles, arrays: Mapping[str, Array]) -> bool:
     return len(times) > 1 and not falls.any() and bool((stamps[1:] != stamps[:-1]).any())
 
 
-def _counts(column: Array) -> bool:
+def rises_evenly(column: Array) -> bool:
     """Whether a column rises by the same step everywhere."""
     if column.ndim != 1 or len(column) < FEWEST or column.dtype.kind not in "fiu":
         return False
