@@ -5,6 +5,7 @@ import pytest
 
 from dynacl import InputError, TimeSeries, metrics
 from dynacl.baselines import ARX, LinearStateSpace
+from dynacl.linear_models import _principal_axes
 
 
 def driven(n=4_000, trials=1, outputs=1, noise=0.0, seed=0):
@@ -128,3 +129,11 @@ def test_what_cannot_be_asked_is_named():
             model.ahead(series.observations, np.array([5]), 1)
         with pytest.raises(InputError, match="steps: got 0"):
             model.ahead(series, np.array([5]), 0)
+
+
+def test_principal_axes_of_more_columns_than_rows_are_those_of_the_decomposition():
+    y = np.random.default_rng(0).standard_normal((30, 50))
+    y -= y.mean(0)
+    _, _, right = np.linalg.svd(y, full_matrices=False)
+    axes = _principal_axes(y, 5)
+    np.testing.assert_allclose(axes @ axes.T, right[:5].T @ right[:5], atol=1e-10)

@@ -211,7 +211,7 @@ class _Frames:
         self.mean: Array = y.mean(0, dtype=float)
         if max(1, most) < D:
             centred = y - self.mean
-            axes = np.linalg.eigh(centred.T @ centred)[1][:, -max(1, most) :]
+            axes = _principal_axes(centred, max(1, most))
             self.into, self.back = axes, axes.T
         else:
             spread = y.std(0, dtype=float)
@@ -225,6 +225,18 @@ class _Frames:
     def outside(self, z: Array) -> Array:
         y: Array = self.mean + z @ self.back
         return y
+
+
+def _principal_axes(centred: Array, most: int) -> Array:
+    """The leading principal axes of these rows, (D, most); there are no more than rows."""
+    n, D = centred.shape
+    axes: Array
+    if n >= D:
+        axes = np.linalg.eigh(centred.T @ centred)[1][:, -most:]
+        return axes
+    # Products of rows are fewer: those of 10,000 columns take gigabytes, and minutes.
+    axes, _ = np.linalg.qr(centred.T @ np.linalg.eigh(centred @ centred.T)[1][:, -most:])
+    return axes
 
 
 def _given(units: Units | None, y: Array) -> Array:
