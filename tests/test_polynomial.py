@@ -93,7 +93,8 @@ def test_each_pair_of_a_polynomial_has_its_own_number_of_steps(monkeypatch):
 
     monkeypatch.setattr(training, "reach", capture)
     monkeypatch.setattr(training, "encode", watch)
-    model = small(3, "polynomial", max_iter=20).fit(lorenz(5000))
+    contrast = {"objective": "contrast"}
+    model = small(3, "polynomial", max_iter=20, settings=contrast).fit(lorenz(5000))
     last = model.settings_.horizon
     assert seen == [(1, last)] * 20
     assert all(torch.equal(a, b) for a, b in zip(apart, drawn, strict=True))
@@ -106,13 +107,13 @@ def test_beyond_its_reach_what_bends_is_that_of_the_border_and_the_linear_part_g
     border, beyond = torch.tensor([[4.0, 0.5]]).double(), torch.tensor([[9.0, 0.5]]).double()
     one, two = (model.features(z) for z in (border, beyond))
     assert (one != two).sum() == 1  # z₁ alone
-    assert two[0, model.linear].tolist() == [9.0, 0.5]
+    assert two[0, model.monomials.linear].tolist() == [9.0, 0.5]
     near = torch.tensor([[1.0, -2.0]]).double()
     assert torch.equal(model.features(near), model.monomials(near))
     trained = model(beyond) - model(border) - (beyond - border)
     still = model.eval()(beyond) - model(border) - (beyond - border)
     assert not trained.any()
-    torch.testing.assert_close(still, 5 * model.weight.T[model.linear[0]][None])
+    torch.testing.assert_close(still, 5 * model.weight.T[model.monomials.linear[0]][None])
 
 
 def test_a_penalty_takes_from_what_bends_and_leaves_linear_dynamics_alone():

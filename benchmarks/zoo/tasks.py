@@ -73,7 +73,7 @@ class Task:
 
     def arguments(self) -> dict[str, Any]:
         """What the model is told."""
-        dynamics = {"slds": "switching", "flow": "polynomial"}.get(self.kind, "linear")
+        dynamics = {"slds": "switching", "flow": "flow"}.get(self.kind, "linear")
         return {"n_components": self.given_d, "dynamics": dynamics, "n_modes": self.given_modes,
                 "time_lags": self.lags, "random_state": self.index}  # fmt: skip
 

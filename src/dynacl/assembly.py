@@ -36,7 +36,13 @@ from dynacl.request import Request, check_parts, check_settings, try_parts
 from dynacl.run import Run
 from dynacl.settings import Settings
 from dynacl.subspace import Start, linear_start
-from dynacl.whitening import WINDOWS, Whitening, observed_dimensions, whitening
+from dynacl.whitening import (
+    WINDOWS,
+    Whitening,
+    dimensions,
+    observed_dimensions,
+    whitening,
+)
 
 
 def begin(request: Request, series: TimeSeries, seed: int) -> Run:
@@ -91,9 +97,22 @@ def settings_of(
         wishes += Asymmetric.wishes()
     if request.chosen.get("density_correction") is not None:
         wishes += density.WISHES
+    if seen_whole(request, f, geometry, series):
+        wishes += f.if_seen_whole()
     return recipe.settings(
         request.protocol, wishes, series, request.n_components, f.context, request.chosen
     )
+
+
+def seen_whole(request: Request, f: Dynamics, geometry: Geometry, series: TimeSeries) -> bool:
+    """Whether a frame has as many dimensions as the state, and the parts are ours: then what the
+    encoder does to volumes is known, and the likelihood of a frame too."""
+    asked = ("time_lags", "n_negatives", "density_correction")  # of a contrast, or of windows
+    ours = request.encoder is None and not request.asymmetric and geometry.has_density
+    if not ours or f.context or any(request.chosen.get(name) is not None for name in asked):
+        return False
+    d = request.n_components
+    return dimensions(series.observations, d) == d
 
 
 def rebuild(

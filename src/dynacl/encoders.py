@@ -66,6 +66,15 @@ class Encoder(nn.Module, ABC):
         x: Tensor = self(windows)
         return x
 
+    @property
+    def square(self) -> bool:
+        """Whether it takes as many numbers as it gives, and can say its slopes."""
+        return False
+
+    def with_slopes(self, windows: Tensor) -> tuple[Tensor, Tensor]:
+        """Latents of windows of `frames`, and their derivatives by what it takes, (n, d, d)."""
+        raise TypeError(f"{type(self).__name__} does not say its slopes")
+
     def references(self, y: Tensor) -> Tensor:
         """Latents from which the dynamics starts."""
         x: Tensor = self(y)
@@ -112,7 +121,7 @@ class MLP(Encoder):
         """
         super().__init__()
         d = n_components
-        n_inputs = n_features if whitening is None else whitening.n_outputs
+        self.n_inputs = n_inputs = n_features if whitening is None else whitening.n_outputs
         sizes = [n_inputs, *(hidden or (30 * d, 30 * d, 10 * d)), d]
         self.whitening = whitening
         parts: list[nn.Module] = []
@@ -161,6 +170,25 @@ class MLP(Encoder):
     def _of_whitened(self, z: Tensor) -> Tensor:
         x: Tensor = self.layers(z)
         return x if self.linear is None else x + self.linear(z)
+
+    @property
+    def square(self) -> bool:
+        return self.n_inputs == self.layers[-1].out_features
+
+    def with_slopes(self, windows: Tensor) -> tuple[Tensor, Tensor]:
+        """Forward mode: the derivatives pass through the layers beside the values."""
+        z = windows if self.whitening is None else self.whitening.of_frames(windows)
+        x, slopes = z, torch.eye(self.n_inputs).to(z).expand(len(z), -1, -1)
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                x, slopes = layer(x), slopes @ layer.weight.T
+            else:
+                below = torch.special.ndtr(x)  # GELU is x Φ(x)
+                slopes = slopes * (below + x * _density(x))[:, None]
+                x = x * below
+        if self.linear is not None:
+            x, slopes = x + self.linear(z), slopes + self.linear.weight.T
+        return x, slopes.mT
 
 
 @final
@@ -220,6 +248,15 @@ class Driven(Encoder):
         """What a window has of observations, and the inputs behind it."""
         y, inputs = window.tensor_split([window.shape[-1] - self.n_inputs], dim=-1)
         return y, inputs
+
+    @property
+    def square(self) -> bool:
+        return self.inner.square
+
+    def with_slopes(self, windows: Tensor) -> tuple[Tensor, Tensor]:
+        frames, inputs = self._split(windows)
+        x, slopes = self.inner.with_slopes(frames)
+        return x + self.added(inputs), slopes
 
     def added(self, inputs: Tensor) -> Tensor:
         """What past inputs add to the latents."""
@@ -322,6 +359,12 @@ class Asymmetric(Encoder):
 def as_encoder(module: nn.Module) -> Encoder:
     """An encoder as it is; any other module in a wrapper."""
     return module if isinstance(module, Encoder) else CustomEncoder(module)
+
+
+def _density(x: Tensor) -> Tensor:
+    """Of the standard normal distribution."""
+    density: Tensor = torch.exp(-0.5 * x * x) * (2 * torch.pi) ** -0.5
+    return density
 
 
 def _linear(n_in: int, n_out: int, generator: torch.Generator | None) -> nn.Linear:

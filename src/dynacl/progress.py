@@ -36,11 +36,12 @@ class Progress:
         if self.bar is not None:
             self.bar.close()
 
-    def show(self, step: int, record: dict[str, float], chance: float) -> None:
+    def show(self, step: int, record: dict[str, float], chance: float | None) -> None:
         judged = ""
         if "held_out" in record:  # a mean logarithm: back to a share of the variance
             judged = f", {math.exp(record['held_out']):.2%} of held-out data missed"
-        self.tell(step, f"loss {record['loss']:.4f} (chance: {chance:.2f}){judged}")
+        beside = "" if chance is None else f" (chance: {chance:.2f})"
+        self.tell(step, f"loss {record['loss']:.4f}{beside}{judged}")
 
     def tell(self, step: int, text: str) -> None:
         if self.bar is not None:

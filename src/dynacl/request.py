@@ -110,6 +110,9 @@ def check_settings(run: Run) -> None:
     if run.settings.horizon > 1 and not run.encoder.symmetric:
         raise InputError(f"horizon: got {run.settings.horizon}; wanted 1 with two encoders, as the "
                          "dynamics leads from one space to another")  # fmt: skip
+    if run.settings.objective == "likelihood" and (run.settings.past or not run.encoder.square):
+        raise InputError("objective: got 'likelihood', which needs single frames that span as many "
+                         "dimensions as there are n_components; wanted 'contrast'")  # fmt: skip
     if not run.optimizers:
         raise InputError("encoder: neither it nor the dynamics has weights to train; wanted a "
                          "module with parameters")  # fmt: skip

@@ -111,9 +111,16 @@ class Run:
         return math.log2(self.n_negatives + 1)
 
     @property
+    def chance(self) -> float | None:
+        """The loss of guessing, in nats; None: there is nothing to guess among."""
+        return self.cap * math.log(2) if self.settings.objective == "contrast" else None
+
+    @property
     def at_floor(self) -> bool:
         """Whether the loss is so low that it cannot tell better models apart."""
-        return bool(self.history) and self.history[-1]["loss"] < FLOOR * self.cap * math.log(2)
+        if self.chance is None or not self.history:
+            return False
+        return self.history[-1]["loss"] < FLOOR * self.chance
 
     @property
     def bandwidth(self) -> float:
@@ -179,22 +186,25 @@ class Run:
 
 
 def make_optimizers(run: Run) -> list[torch.optim.Optimizer]:
-    """Adam with one rate for the encoder and one for the dynamics; or SOAP for the encoder."""
+    """SOAP or Adam, with one rate for the encoder and one for the dynamics."""
     s = run.settings
-    encoder = [p for p in run.encoder.parameters() if p.requires_grad]
-    others = [*run.dynamics.parameters(), *run.geometry.parameters()]
-    dynamics = [p for p in others if p.requires_grad]
-    optimizers: list[torch.optim.Optimizer] = []
-    if s.optimizer == "soap" and encoder:
-        eased = itertools.groupby(encoder, _ease)
-        groups = [{"params": list(p), "lr": s.learning_rate * ease} for ease, p in eased]
-        optimizers.append(SOAP(groups))
-        encoder = []
-    groups = [{"params": encoder, "lr": s.learning_rate}] if encoder else []
-    if dynamics:
-        groups.append({"params": dynamics, "lr": s.dynamics_learning_rate})
-    if groups:
-        optimizers.append(torch.optim.Adam(groups, fused=s.optimizer == "soap"))
+    parts = (
+        (s.optimizer, s.learning_rate, run.encoder.parameters()),
+        (s.dynamics_optimizer, s.dynamics_learning_rate,
+         itertools.chain(run.dynamics.parameters(), run.geometry.parameters())),
+    )  # fmt: skip
+    soap: list[dict[str, Any]] = []
+    adam: list[dict[str, Any]] = []
+    for kind, rate, weights in parts:
+        learned = [p for p in weights if p.requires_grad]
+        if kind == "soap":
+            eased = itertools.groupby(learned, _ease)
+            soap += [{"params": list(p), "lr": rate * ease} for ease, p in eased]
+        elif learned:
+            adam.append({"params": learned, "lr": rate})
+    optimizers: list[torch.optim.Optimizer] = [SOAP(soap)] if soap else []
+    if adam:
+        optimizers.append(torch.optim.Adam(adam, fused=s.optimizer == "soap"))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["peak"] = group["lr"]

@@ -25,6 +25,7 @@ KERNELS = ("euclidean", "vmf")  # of the density estimate α
 LOGITS = ("reciprocal", "mean", "relative")  # of the choice among modes
 OPTIMIZERS = ("soap", "adam")
 SCHEDULES = ("cosine", "constant")
+OBJECTIVES = ("contrast", "likelihood")
 
 
 class Wish(NamedTuple):
@@ -47,6 +48,11 @@ class Settings:
     theirs (`recipe.settings`). They suit a dynamics model of which nothing is known.
     """
 
+    objective: str = setting(
+        "contrast",
+        OneOf(OBJECTIVES),
+        "InfoNCE, or its limit for infinitely many negatives (objective.likelihood)",
+    )
     batch_size: int = setting(1024, Whole(), "pairs per training step")
     n_negatives: int | None = setting(
         None, OrNone(Whole(), "batch"), "negatives per step, drawn anew; None: the batch itself"
@@ -57,7 +63,10 @@ class Settings:
     )
     learning_rate: float = setting(3e-2, POSITIVE, "of the encoder")
     dynamics_learning_rate: float = setting(1e-2, POSITIVE, "of the dynamics and the similarity")
-    optimizer: str = setting("soap", OneOf(OPTIMIZERS), "of the encoder; the rest takes Adam")
+    optimizer: str = setting("soap", OneOf(OPTIMIZERS), "of the encoder")
+    dynamics_optimizer: str = setting(
+        "adam", OneOf(OPTIMIZERS), "of the dynamics and the similarity"
+    )
     schedule: str = setting("cosine", OneOf(SCHEDULES), "of the learning rates")
     standardize: bool = setting(True, Flag(), "whiten the input of the encoder")
     time_offset: int = setting(1, Whole(), "steps Δ from a reference to its positive")

@@ -25,11 +25,13 @@ from dynacl.judging import Judge
 from dynacl.memory import kept_memory
 from dynacl.objective.density import log_density
 from dynacl.objective.infonce import Loss, info_nce
+from dynacl.objective.limit import likelihood
 from dynacl.progress import Progress
 from dynacl.refitting import refit
 from dynacl.run import Record, Run, Weights
 from dynacl.sampling import Rows, encode, rows, without_inputs
 
+SLOPED = 4  # rows for each whose slopes are taken: these cost d times what the row does
 Callback = Callable[[Run, Record], bool | None]
 
 
@@ -59,6 +61,7 @@ def train(
     settings = run.settings
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
+    step = STEPS[settings.objective]
     data = rows(series, run)
     run.go_on()
     run.interrupted = ended = False
@@ -76,7 +79,7 @@ def train(
                 run.set_rates()
                 if run.step == settings.refit_at:
                     refit(run, data, run.generator)
-                run.pending.append(training_step(run, data))
+                run.pending.append(step(run, data))
                 run.step += 1
                 if judge is not None and judge.due(run):
                     check_finite(run)
@@ -86,7 +89,7 @@ def train(
                     check_finite(run)
                     record = take_record(run)
                     marks = [marks[-1], (run.step, run.weights())]
-                    bar.show(run.step, record, run.cap * math.log(2))
+                    bar.show(run.step, record, run.chance)
                     if (callback is not None and callback(run, record)) or ended:
                         break
         except KeyboardInterrupt:
@@ -137,6 +140,26 @@ def training_step(run: Run, data: Rows) -> Loss:
     )
     descend(run, loss)
     return Loss(*(part.detach() for part in loss))
+
+
+def likely_step(run: Run, data: Rows) -> Loss:
+    """The same step with infinitely many negatives: how likely the successors are."""
+    s, random = run.settings, run.generator
+    t = data.steps[torch.randint(len(data.steps), (s.batch_size,), generator=random)]
+    h = int(torch.randint(1, run.horizon + 1, (), generator=random)) if s.mixed else run.horizon
+    after = t + h * s.time_offset
+
+    some, others = after.tensor_split([-(-len(t) // SLOPED)])
+    first, slopes = run.encoder.with_slopes(data.window(some))
+    now, rest = run.encoder.pair(data.window, t, others)
+    following = torch.cat([first, rest])
+    predicted = reach(run.dynamics, now, following, data.drive(t, h, s.time_offset, now))
+    loss = likelihood(following - predicted, slopes)
+    descend(run, loss)
+    return Loss(*(part.detach() for part in loss))
+
+
+STEPS = {"contrast": training_step, "likelihood": likely_step}
 
 
 def descend(run: Run, loss: Loss) -> None:

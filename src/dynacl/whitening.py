@@ -104,6 +104,16 @@ def whitening(
     return Whitening(_tensor(mean), _tensor(frame), _tensor(window), n_frames)
 
 
+def dimensions(y: Floats, most: int) -> int:
+    """How many dimensions rows of observations span, above rounding; `most` + 1: more than `most`.
+
+    Told from some hundred rows, evenly spread: noise of every channel spans as many.
+    """
+    some = np.asarray(_spread(y, 10 * most + 100), dtype=np.float64)
+    spread = np.linalg.svd(some - some.mean(0), compute_uv=False) ** 2
+    return min(int((spread > 1e-8 * spread[0]).sum()), most + 1)
+
+
 def observed_dimensions(scaling: Whitening, y: Floats, past: Ints, future: Ints) -> int | None:
     """How many dimensions of a state the rows `past` (n, lags) show; None: too few windows to tell.
 

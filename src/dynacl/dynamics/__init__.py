@@ -18,6 +18,7 @@ BY_NAME: dict[str, tuple[str, str]] = {
     "switching": ("switching", "SwitchingLinear"),
     "tiles": ("tiles", "Tiles"),
     "polynomial": ("polynomial", "Polynomial"),
+    "flow": ("flow", "Flow"),
     "mlp": ("mlp", "ResidualMLP"),
     "gated": ("gated", "Gated"),
     "recurrent": ("recurrent", "Recurrent"),
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from dynacl.dynamics.ahead import follow, reach, rollout
     from dynacl.dynamics.base import Dynamics, Request
     from dynacl.dynamics.custom import Custom
+    from dynacl.dynamics.flow import Flow
     from dynacl.dynamics.gated import Gated
     from dynacl.dynamics.identity import Identity
     from dynacl.dynamics.linear import Linear
@@ -68,6 +70,7 @@ __all__ = [
     "BY_NAME",
     "Custom",
     "Dynamics",
+    "Flow",
     "Gated",
     "Identity",
     "Linear",

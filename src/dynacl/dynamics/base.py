@@ -14,6 +14,8 @@ It may say, by class attributes and methods (here with their defaults)
     wishes()                what it changes in the training settings, and why (nothing)
     bank(x, u)              every mode's prediction, if it has modes
     ends(x, controls)       where every mode leads in several steps
+    leap(x, steps)          where it leads in several steps without control, if there is a short way
+    if_seen_whole()         what it wishes too where observations have as many dimensions as it has
     mode_weights(x)         how it weighs its modes by itself, if it reads them off the state
     refit(x, x_next, u)     how it is fitted to latents that are there already (gradient descent)
     bound(x, x_next, u)     how it is made so, where it is used at these states (an error)
@@ -32,6 +34,7 @@ It inherits
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +45,7 @@ from torch import Tensor, nn
 
 from dynacl.dynamics.choice import Choice
 from dynacl.dynamics.least_squares import descend
+from dynacl.dynamics.whitened import Whitened
 from dynacl.settings import Settings, Wish
 
 # What every model wants whose form identifies the state. A free f would follow latents that are
@@ -54,6 +58,16 @@ IDENTIFYING = (
 )  # fmt: skip
 SHARP = Wish("input_gain", 3.0, "Sharp features at the start speed up what follows; a form as "
              "rigid as this one does not follow the folds that they may bring.")  # fmt: skip
+LIKELY = (
+    Wish("objective", "likelihood", "Observations have as many dimensions as the state, so their "
+         "likelihood is known; it goes on teaching where a contrast is too easy."),
+    Wish("emphasis", 0.0, "A likelihood weighs alignment by itself."),
+    Wish("linear_start", True, "A likelihood follows any fold; a linear map has none."),
+    Wish("refit_after", 0.0, "Dynamics that are not known yet would redraw the state space."),
+    Wish("learning_rate", 0.02, "Of 0.01, 0.02 and 0.03 the best on two flows (docs/log.md)."),
+    Wish("duration", 2.0, "It goes on gaining, where a contrast has long been at its floor."),
+    Wish("dynamics_optimizer", "soap", "Both parts must be as precise as the noise."),
+)  # fmt: skip
 SEVERAL = (
     Wish("horizon", 4, "An error of the encoder nearly cancels over one short step, and adds up "
          "over several, which this model can take."),
@@ -133,6 +147,13 @@ class Dynamics(nn.Module, ABC):
             following = [self.bank(states[:, k], u)[:, k] for k in range(self.n_modes)]
             states = torch.stack(following, dim=1)
         return states
+
+    def leap(self, x: Tensor, steps: int) -> Tensor | None:
+        """The state after so many steps, (n, d); None: step by step is the only way."""
+        return None
+
+    def if_seen_whole(self) -> Sequence[Wish]:
+        return ()
 
     def mode_weights(self, x: Tensor) -> Tensor:
         """How the model weighs its modes at these states, (n, K)."""
@@ -245,6 +266,9 @@ class Dynamics(nn.Module, ABC):
     def anneal(self, progress: float) -> None:
         """Set what depends on the share (0 to 1) of the training that is done."""
         self.choice.anneal(progress)
+        for part in self.modules():
+            if isinstance(part, Whitened):
+                part.pace = 0.5 * (1 + math.cos(math.pi * progress))
 
 
 def driven(x: Tensor, control: Tensor | None, u: Tensor | None) -> Tensor:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import final
 
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import Dynamics, control_matrix, driven
+from dynacl.dynamics.base import LIKELY, Dynamics, control_matrix, driven
 from dynacl.dynamics.whitened import Whitened, seeded
+from dynacl.settings import Wish
 
 
 @final
@@ -43,6 +45,9 @@ class ResidualMLP(Dynamics):
             self.layers[-1].weight.mul_(1e-2)  # type: ignore[operator]
             self.layers[-1].bias.zero_()  # type: ignore[operator]
         self.control = control_matrix(d, n_controls)
+
+    def if_seen_whole(self) -> Sequence[Wish]:
+        return LIKELY
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         z, root = self.whitened(x)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from itertools import combinations_with_replacement
-from math import comb
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import Dynamics, Library, Request, control_matrix, driven
+from dynacl.dynamics.base import LIKELY, Dynamics, Library, Request, control_matrix, driven
 from dynacl.dynamics.least_squares import linear_fit
+from dynacl.dynamics.monomials import REACH, Monomials, least_weights
 from dynacl.dynamics.whitened import Whitened
 from dynacl.settings import Wish
 
-REACH = 4.0  # standard deviations, beyond which the correction is that of the border
 QUADRATIC = 2  # the highest degree that is stable over several steps in training
 
 
@@ -35,16 +33,10 @@ class Polynomial(Dynamics):
     proposed = True
     # A fit one step ahead likes any power that helps a little; over many steps these run off.
     penalties = (0.0, 0.001, 0.01, 0.1, 1.0)
-    powers: Tensor
-    linear: Tensor
 
     @classmethod
     def least_weights(cls, request: Request) -> int:
-        d, degree = request.d, int(request.options["degree"])
-        few = min(d, degree, 64)  # beyond 64 there are more monomials than any file has numbers
-        monomials = comb(d + degree, few)
-        # What is multiplied for each is a table that no file holds; a file must be worth it.
-        return max(d * monomials, degree * monomials // 100)
+        return least_weights(request.d, int(request.options["degree"]))
 
     def __init__(
         self,
@@ -54,22 +46,16 @@ class Polynomial(Dynamics):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if degree < 1:
-            raise ValueError(f"degree: got {degree}; wanted at least 1")
         self.degree, self.reach = degree, REACH
-        # Each monomial is a product of `degree` columns of [z, 1]; column d is the 1.
-        columns = list(combinations_with_replacement(range(d + 1), degree))
-        self.register_buffer("powers", torch.tensor(columns), persistent=False)
-        alone = [columns.index((i, *[d] * (degree - 1))) for i in range(d)]
-        self.register_buffer("linear", torch.tensor(alone), persistent=False)
+        self.monomials = Monomials(d, degree)
         self.whitened = Whitened(d)
-        self.weight = nn.Parameter(torch.zeros(d, len(columns)))
+        self.weight = nn.Parameter(torch.zeros(d, len(self.monomials)))
         self.control = control_matrix(d, n_controls)
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         z, root = self.whitened(x)
-        bounded = z.clamp(-self.reach, self.reach)
-        features = self.monomials(bounded) if self.training else self.features(z)
+        within = self.monomials(z.clamp(-self.reach, self.reach))
+        features = within if self.training else self.features(z)
         return driven(x + features @ self.weight.T @ root.T, self.control, u)
 
     def wishes(self) -> Sequence[Wish]:
@@ -86,17 +72,12 @@ class Polynomial(Dynamics):
                  "steps, 0.985, 0.975, 0.972 after 3,000."),
         )  # fmt: skip
 
-    def monomials(self, z: Tensor) -> Tensor:
-        with_one = torch.cat([z, torch.ones_like(z[..., :1])], -1)
-        out = with_one[..., self.powers[:, 0]]
-        for column in self.powers.T[1:]:
-            out = out * with_one[..., column]
-        return out
+    def if_seen_whole(self) -> Sequence[Wish]:
+        return LIKELY
 
     def features(self, z: Tensor) -> Tensor:
         """The monomials, bounded but for the linear ones."""
-        bounded = self.monomials(z.clamp(-self.reach, self.reach))
-        return bounded.index_copy(-1, self.linear, z)
+        return self.monomials.bounded(z, self.reach)
 
     def observe(self, x: Tensor) -> None:
         self.whitened.update(x)
@@ -110,7 +91,7 @@ class Polynomial(Dynamics):
         strength = how.get("penalty", 0.0)
         features = self.features(z) if strength else self.monomials(z)
         penalty = strength * features.var(0, correction=0)
-        penalty[self.linear] = 0
+        penalty[self.monomials.linear] = 0
         fit = linear_fit(features, target, None if self.control is None else u, False, penalty)
         self.weight.copy_(fit["matrix"])
         if self.control is not None:
@@ -120,7 +101,4 @@ class Polynomial(Dynamics):
         """All monomials; the model is the polynomial itself, also where no data are."""
         unbounded = copy.deepcopy(self)
         unbounded.reach = float("inf")
-        names = [f"x{i + 1}" for i in range(len(self.weight))] + [""]
-        monomials = ["·".join(n for n in (names[j] for j in term) if n) or "1"
-                     for term in self.powers.tolist()]  # fmt: skip
-        return Library(monomials, self.monomials, unbounded)
+        return Library(self.monomials.names, self.monomials, unbounded)

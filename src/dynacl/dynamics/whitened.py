@@ -16,7 +16,11 @@ SLOWEST = 0.01  # weight of a new batch in the running estimate, once there were
 
 
 class Whitened(nn.Module):
-    """Running mean and covariance of the states seen in training, as z = R⁻¹ (x − mean)."""
+    """Running mean and covariance of the states seen in training, as z = R⁻¹ (x − mean).
+
+    They lag behind an embedding that grows. `pace` slows them down as the rates fall: coordinates
+    that catch up when the weights stand still already would make other dynamics of these weights.
+    """
 
     mean: Tensor
     covariance: Tensor
@@ -27,6 +31,7 @@ class Whitened(nn.Module):
         self.register_buffer("mean", torch.zeros(d))
         self.register_buffer("covariance", torch.eye(d))
         self.register_buffer("count", torch.zeros(()))
+        self.pace = 1.0
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Coordinates z and the root R that takes them back."""
@@ -42,7 +47,7 @@ class Whitened(nn.Module):
         if len(x) < 2:
             return
         self.count += 1
-        weight = torch.clamp(1 / self.count, min=SLOWEST)
+        weight = torch.clamp(1 / self.count, min=SLOWEST * self.pace)
         centred = x - x.mean(0)
         covariance = centred.T @ centred / len(x)
         d = len(covariance)

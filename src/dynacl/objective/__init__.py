@@ -1,4 +1,4 @@
-"""InfoNCE: the geometry of latents, density correction, and a fast path behind the readable one.
+"""InfoNCE and its limit, the geometry of latents, density correction; a fast path behind it.
 
 What is here is loaded when it is first asked for: `geometry.BY_NAME` can be read without PyTorch.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynacl.objective.geometry.flat import Flat
     from dynacl.objective.geometry.sphere import Sphere
     from dynacl.objective.infonce import Loss, info_nce
+    from dynacl.objective.limit import likelihood
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -26,6 +27,7 @@ else:
             "Loss": "infonce",
             "Sphere": "geometry.sphere",
             "info_nce": "infonce",
+            "likelihood": "limit",
             "log_density": "density",
         },
         gone={
@@ -35,4 +37,13 @@ else:
         },
     )
 
-__all__ = ["Emphasis", "Flat", "Geometry", "Loss", "Sphere", "info_nce", "log_density"]
+__all__ = [
+    "Emphasis",
+    "Flat",
+    "Geometry",
+    "Loss",
+    "Sphere",
+    "info_nce",
+    "likelihood",
+    "log_density",
+]

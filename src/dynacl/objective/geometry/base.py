@@ -10,6 +10,7 @@ It may say (here with the defaults)
     kernel                  the kernel of density estimates that fits ("euclidean")
     least_components        the fewest dimensions that make sense (1)
     scale_free              whether only directions count, so that maps are free in their scale
+    has_density             whether noise is Gaussian there, so that likelihoods are known
     stretch(errors)         a map of states after which errors are alike in all directions (None)
     wishes()                what it changes in the training settings, and why
 """
@@ -33,6 +34,7 @@ class Geometry(nn.Module, ABC):
     kernel: str = "euclidean"
     least_components: int = 1
     scale_free: bool = False
+    has_density: bool = False
 
     @abstractmethod
     def forward(self, q: Tensor, k: Tensor) -> Tensor:

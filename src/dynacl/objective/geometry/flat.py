@@ -19,6 +19,8 @@ FAINT = 1e-8  # of a variance, below which it is rounding
 class Flat(Geometry):
     """φ(q, k) = −‖q − k‖² / τ: Gaussian noise. The embedding's own scale makes τ redundant."""
 
+    has_density = True
+
     def __init__(self, temperature: float = 1.0) -> None:
         super().__init__()
         self.width = temperature
