@@ -157,7 +157,7 @@ def test_a_class_that_is_not_known_is_named():
         (simulate.controlled, {}),
         (simulate.lds, {"asymmetric": True}),
     ],
-    ids=str,
+    ids=lambda given: getattr(given, "__name__", str(given)),
 )
 def test_every_figure_that_is_missing_has_its_reason(make, model):
     data = make(rng=np.random.default_rng(0), d=3, trials=6, steps=30, observed=5, layers=1)
