@@ -293,8 +293,8 @@ CONDITIONS = {
         lambda data: fitted(data["free"], stable=True, similarity="dot"),
         ("stable: got True", "sphere", "one encoder"),
     ),
-    "dynamics other than polynomial": (
-        each({"polynomial"}, degree=3),
+    "dynamics that are no polynomial": (
+        each({"polynomial", "flow"}, degree=3),
         ("degree: got 3", "polynomial"),
     ),
     "dynamics other than mlp": (

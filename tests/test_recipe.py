@@ -52,7 +52,7 @@ def test_a_name_and_an_instance_of_its_class_train_alike(name, control, build, r
     by_instance = begun(data, dynamics=build(name, 2, data.n_controls))
     assert by_name.settings_ == by_instance.settings_
     assert by_name.reasons_ == by_instance.reasons_
-    assert by_name.history_[0]["loss"] > 0
+    assert np.isfinite(by_name.history_[0]["loss"])
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
@@ -235,7 +235,7 @@ def test_baseline_and_paper_protocols_contrast_one_step(trials, small):
 @pytest.mark.parametrize(
     ("free", "linear", "gain"),
     [
-        ({"dynamics": "mlp"}, False, 1),
+        ({"dynamics": "mlp", "n_negatives": 32}, False, 1),
         ({"dynamics": "gated"}, False, 1),
         ({"dynamics": "recurrent"}, False, 1),
         ({"dynamics": Free()}, False, 1),

@@ -61,9 +61,10 @@ def test_tiles_start_at_a_bank_fitted_to_the_linear_start_and_are_fitted_at_rest
 
 @pytest.mark.parametrize("dynamics", ["linear", "mlp", "gated", "recurrent"])
 def test_any_dynamics_is_fitted_anew_where_the_user_asks(dynamics, trials, small, refits):
-    small(dynamics=dynamics, max_iter=10).fit(trials)
+    contrast = {"objective": "contrast", "refit_after": None}
+    small(dynamics=dynamics, max_iter=10, settings=contrast).fit(trials)
     assert refits == []
-    asked = {"refit_after": 0.5, "refit_at_end": True}
+    asked = contrast | {"refit_after": 0.5, "refit_at_end": True}
     small(dynamics=dynamics, max_iter=10, settings=asked).fit(trials)
     assert refits == [5, 10]
 

@@ -18,6 +18,8 @@ OTHER = {
     "duration": 0.5,
     "learning_rate": 0.02,
     "dynamics_learning_rate": 0.02,
+    "dynamics_optimizer": "soap",
+    "objective": "likelihood",
     "optimizer": "adam",
     "schedule": "constant",
     "standardize": False,

@@ -107,11 +107,15 @@ def settings_of(
 def seen_whole(request: Request, f: Dynamics, geometry: Geometry, series: TimeSeries) -> bool:
     """Whether a frame has as many dimensions as the state, and the parts are ours: then what the
     encoder does to volumes is known, and the likelihood of a frame too."""
-    asked = ("time_lags", "n_negatives", "density_correction")  # of a contrast, or of windows
+    asked, d = request.chosen, request.n_components
     ours = request.encoder is None and not request.asymmetric and geometry.has_density
-    if not ours or f.context or any(request.chosen.get(name) is not None for name in asked):
+    whitened = (
+        asked.get("standardize") is not False and not asked.get("time_lags") and not f.context
+    )
+    contrast = asked.get("objective") == "contrast"
+    contrast |= asked.get("n_negatives") is not None or asked.get("density_correction") is not None
+    if contrast or not (ours and whitened):
         return False
-    d = request.n_components
     return dimensions(series.observations, d) == d
 
 

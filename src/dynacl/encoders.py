@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import final
+from typing import cast, final
 
 import numpy as np
 import torch
@@ -179,13 +179,13 @@ class MLP(Encoder):
         """Forward mode: the derivatives pass through the layers beside the values."""
         z = windows if self.whitening is None else self.whitening.of_frames(windows)
         x, slopes = z, torch.eye(self.n_inputs).to(z).expand(len(z), -1, -1)
-        for layer in self.layers:
-            if isinstance(layer, nn.Linear):
-                x, slopes = layer(x), slopes @ layer.weight.T
-            else:
-                below = torch.special.ndtr(x)  # GELU is x Φ(x)
-                slopes = slopes * (below + x * _density(x))[:, None]
-                x = x * below
+        *hidden, last = cast(Sequence[nn.Linear], list(self.layers)[::2])
+        for layer in hidden:
+            x, slopes = layer(x), slopes @ layer.weight.T
+            below = torch.special.ndtr(x)  # GELU is x Φ(x)
+            slopes = slopes * (below + x * _density(x))[:, None]
+            x = x * below
+        x, slopes = last(x), slopes @ last.weight.T
         if self.linear is not None:
             x, slopes = x + self.linear(z), slopes + self.linear.weight.T
         return x, slopes.mT

@@ -48,11 +48,6 @@ class Settings:
     theirs (`recipe.settings`). They suit a dynamics model of which nothing is known.
     """
 
-    objective: str = setting(
-        "contrast",
-        OneOf(OBJECTIVES),
-        "InfoNCE, or its limit for infinitely many negatives (objective.likelihood)",
-    )
     batch_size: int = setting(1024, Whole(), "pairs per training step")
     n_negatives: int | None = setting(
         None, OrNone(Whole(), "batch"), "negatives per step, drawn anew; None: the batch itself"
@@ -66,6 +61,11 @@ class Settings:
     optimizer: str = setting("soap", OneOf(OPTIMIZERS), "of the encoder")
     dynamics_optimizer: str = setting(
         "adam", OneOf(OPTIMIZERS), "of the dynamics and the similarity"
+    )
+    objective: str = setting(
+        "contrast",
+        OneOf(OBJECTIVES),
+        "InfoNCE, or its limit for infinitely many negatives (objective.likelihood)",
     )
     schedule: str = setting("cosine", OneOf(SCHEDULES), "of the learning rates")
     standardize: bool = setting(True, Flag(), "whiten the input of the encoder")

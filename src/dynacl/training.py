@@ -61,7 +61,7 @@ def train(
     settings = run.settings
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
-    step = STEPS[settings.objective]
+    step = likely_step if settings.objective == "likelihood" else training_step
     data = rows(series, run)
     run.go_on()
     run.interrupted = ended = False
@@ -157,9 +157,6 @@ def likely_step(run: Run, data: Rows) -> Loss:
     loss = likelihood(following - predicted, slopes)
     descend(run, loss)
     return Loss(*(part.detach() for part in loss))
-
-
-STEPS = {"contrast": training_step, "likelihood": likely_step}
 
 
 def descend(run: Run, loss: Loss) -> None:

@@ -14,7 +14,7 @@ It may say, by class attributes and methods (here with their defaults)
     wishes()                what it changes in the training settings, and why (nothing)
     bank(x, u)              every mode's prediction, if it has modes
     ends(x, controls)       where every mode leads in several steps
-    leap(x, steps)          where it leads in several steps without control, if there is a short way
+    leap(x, steps)          where it leads in several steps without control, if that has a short way
     if_seen_whole()         what it wishes too where observations have as many dimensions as it has
     mode_weights(x)         how it weighs its modes by itself, if it reads them off the state
     refit(x, x_next, u)     how it is fitted to latents that are there already (gradient descent)

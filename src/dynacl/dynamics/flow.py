@@ -15,7 +15,6 @@ from dynacl.dynamics.monomials import REACH, Monomials, least_weights
 from dynacl.dynamics.whitened import Whitened
 from dynacl.settings import Wish
 
-LEAP = 2  # time steps that one step of fourth order may take in training
 CORRECTIONS = 3  # of a fit by least squares, for what a finite step adds to the field
 
 
@@ -62,13 +61,13 @@ class Flow(Dynamics):
         """The monomials, bounded but for the linear ones."""
         return self.monomials.bounded(z, self.reach)
 
-    def moved(self, z: Tensor, time: float = 1.0) -> Tensor:
-        """A Runge-Kutta step of fourth order, this long."""
+    def moved(self, z: Tensor) -> Tensor:
+        """A Runge-Kutta step of fourth order, one time step long."""
         a = self.field(z)
-        b = self.field(z + time / 2 * a)
-        c = self.field(z + time / 2 * b)
-        d = self.field(z + time * c)
-        return z + time / 6 * (a + 2 * b + 2 * c + d)
+        b = self.field(z + a / 2)
+        c = self.field(z + b / 2)
+        d = self.field(z + c)
+        return z + (a + 2 * b + 2 * c + d) / 6
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         z, root = self.whitened(x)
@@ -78,9 +77,8 @@ class Flow(Dynamics):
         if self.control is not None:
             return None
         z, root = self.whitened(x)
-        strides = -(-steps // LEAP)
-        for _ in range(strides):
-            z = self.moved(z, steps / strides)
+        for _ in range(steps):
+            z = self.moved(z)
         end: Tensor = z @ root.T + self.whitened.mean
         return end
 
