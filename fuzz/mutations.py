@@ -99,11 +99,12 @@ def rezipped(content: bytes, rng: Rng) -> bytes:
                     continue
                 if fate < 0.2:
                     name = ["x.npy", "../x.npy", "observations", "é.npy"][int(rng.integers(4))]
-                if fate < 0.25:  # a bomb: many zeros, few bytes
-                    inside += b"\0" * (50 << 20)
+                if fate < 0.22:  # a bomb: many zeros, few bytes
+                    inside += b"\0" * (4 << 20)
                 elif fate > 0.3:
                     inside = mutated(inside, rng)
-            how = zipfile.ZIP_DEFLATED if rng.random() < 0.3 else zipfile.ZIP_STORED
+            packed = rng.random() < 0.3 or len(inside) > LARGEST
+            how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
             new.writestr(zipfile.ZipInfo(name), inside, compress_type=how)
     out = bytearray(made.getvalue())
     if rng.random() < 0.1:  # a way to compress that nobody knows, or a password
