@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.letters:
         chosen = names(*options.letters.split("-"))
     if not options.report:
-        run(chosen or reported(), options.regimes.split(","))
+        run(chosen or reported(), options.regimes.split(","), options.models.split(","))
     if chosen is None:
         PAGE.write_text(page(read(), reported(), keeping.recipe()))
         print(PAGE)
@@ -51,17 +51,18 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--names", help="such as Halvorsen,Dadras")
     found.add_argument("--letters", help="all names from one letter to another, such as A-M")
     found.add_argument("--regimes", default=",".join(REGIMES), help="quiet, noisy or both")
+    found.add_argument("--models", default=",".join(MODELS), help="some of them, such as mlp")
     found.add_argument("--threads", type=int, default=1)
     found.add_argument("--report", action="store_true", help="only write the page again")
     return found
 
 
-def run(chosen: list[str], regimes: list[str]) -> None:
+def run(chosen: list[str], regimes: list[str], models: list[str]) -> None:
     recipe = keeping.recipe()
     done = {_key(row): row for row in read() if row["recipe"] == recipe}
     for name in chosen:
         for regime in regimes:
-            for model in (BOUNDS, *MODELS):
+            for model in (BOUNDS, *models):
                 key = (name, regime, model)
                 known = done.get((name, regime, BOUNDS))
                 if key in done or (known is not None and known["leaves"]):
