@@ -76,8 +76,10 @@ def test_observations_are_the_readout_of_the_latents_to_come(model, fresh):
     past, _ = cut(fresh.select([0, 1]), 5)
     states = model.forecast(past, 5)
     found = model.forecast(past, 5, observations=True)
-    expected = model.readout_(torch.from_numpy(np.stack(states))).numpy()
-    np.testing.assert_array_equal(np.stack(found), expected)
+    by_readout = model.readout_(torch.from_numpy(np.stack(states))).numpy()
+    np.testing.assert_allclose(np.stack(found), by_readout, atol=1e-2)
+    for z, y in zip(states, found, strict=True):  # and exact: their latents are those forecast
+        np.testing.assert_allclose(model.transform(y), z, atol=1e-3)
     for z, y in zip(states, found, strict=True):
         np.testing.assert_allclose(model.reconstruct(z), y, rtol=1e-5, atol=1e-6)
     band = model.forecast(past, 5, observations=True, interval=0.9)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from dynacl import DCL, TimeSeries, metrics, simulate
+from dynacl import DCL, TimeSeries, metrics, prediction, simulate
 from dynacl.data import InputError
 from dynacl.encoders import MLP, Driven
 from dynacl.objective import likelihood
@@ -136,3 +136,27 @@ def test_free_dynamics_find_a_state_where_the_noise_can_be_seen():
 def test_a_likelihood_of_windows_that_share_frames_is_refused():
     with pytest.raises(InputError, match=r"objective: got 'likelihood'.*wanted"):
         DCL(2, max_iter=1, time_lags=(0, 1), settings={"objective": "likelihood"}).fit(data())
+
+
+def test_an_encoder_that_sees_the_whole_state_is_undone_exactly():
+    series = data(layers=3)
+    model = DCL(2, "mlp", max_iter=30, random_state=0).fit(series)
+    y, run = series.observations[::7], model.run_
+    x = model.transform(y)
+    found = prediction.observed(run.encoder, run.readout, x)
+    by_readout = run.readout(torch.from_numpy(x)).detach().numpy()
+    missed = [np.square(y - guess).mean() / y.var() for guess in (found, by_readout)]
+    assert missed[0] < 1e-9
+    assert missed[0] < 1e-2 * missed[1]
+
+
+def test_latents_of_no_observation_leave_the_readouts_guess():
+    model = DCL(2, "mlp", max_iter=5, random_state=0).fit(data())
+    far = np.full((3, 2), 1e4, dtype=np.float32)
+    assert np.isfinite(prediction.observed(model.run_.encoder, model.run_.readout, far)).all()
+    noisy = DCL(2, max_iter=5, time_lags=(0, 1), random_state=0).fit(data(noise=0.1))
+    x = noisy.transform(data(noise=0.1).observations)[:5]
+    by_readout = noisy.readout_(torch.from_numpy(x)).detach().numpy()
+    np.testing.assert_array_equal(
+        prediction.observed(noisy.run_.encoder, noisy.readout_, x), by_readout
+    )

@@ -19,6 +19,7 @@ from dynacl.objective.geometry.base import Geometry
 from dynacl.settings import Wish
 from dynacl.whitening import Whitening
 
+NEWTON = 6  # steps by which an encoder is undone: each doubles the digits, once it is near
 FEW = 3  # inputs that sharp first features fold
 
 
@@ -74,6 +75,10 @@ class Encoder(nn.Module, ABC):
     def with_slopes(self, windows: Tensor) -> tuple[Tensor, Tensor]:
         """Latents of windows of `frames`, and their derivatives by what it takes, (n, d, d)."""
         raise TypeError(f"{type(self).__name__} does not say its slopes")
+
+    def undone(self, x: Tensor, y: Tensor) -> Tensor:
+        """Observations whose latents are x, from a guess y; the guess, if it cannot be undone."""
+        return y
 
     def references(self, y: Tensor) -> Tensor:
         """Latents from which the dynamics starts."""
@@ -189,6 +194,22 @@ class MLP(Encoder):
         if self.linear is not None:
             x, slopes = x + self.linear(z), slopes + self.linear.weight.T
         return x, slopes.mT
+
+    def undone(self, x: Tensor, y: Tensor) -> Tensor:
+        """By Newton's method, where a frame has as many dimensions as the state."""
+        if self.whitening is None or self.whitening.n_frames > 1 or not self.square:
+            return y
+        z = self.whitening.frames(y)
+        found, slopes = self.with_slopes(z)
+        for _ in range(NEWTON):
+            step, failed = torch.linalg.solve_ex(slopes, (x - found)[..., None])
+            tried = z + step[..., 0]
+            there, after = self.with_slopes(tried)
+            nearer = (there - x).square().sum(-1) < (found - x).square().sum(-1)
+            nearer &= failed == 0
+            z, found = z.where(~nearer[:, None], tried), found.where(~nearer[:, None], there)
+            slopes = slopes.where(~nearer[:, None, None], after)
+        return self.whitening.unwhitened(z)
 
 
 @final

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 
 from dynacl import inference, prediction
@@ -116,9 +115,7 @@ class Forecasting:
 
 def observed(run: Run, x: Array) -> Array:
     """What the readout makes of latents (..., d), in the units of the run."""
-    with torch.inference_mode():
-        y: Array = prediction.own_readout(run)(torch.from_numpy(x)).numpy()
-    return y
+    return prediction.observed(run.encoder, prediction.own_readout(run), x)
 
 
 def _given(run: Run, y: Array) -> Array:

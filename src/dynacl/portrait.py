@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 
 from dynacl import assembly, inference, prediction
@@ -174,8 +173,7 @@ class Portrait:
         at = len(series) - 1 - steps * offset
         x = inference.latents(run, series)
         path = inference.ahead_of(run, series.trimmed(past), x, x, np.array([at - past]), steps)[0]
-        with torch.inference_mode():
-            predicted = run.readout(torch.from_numpy(path)).numpy()
+        predicted = prediction.observed(run.encoder, run.readout, path)
         rows = at + offset * np.arange(1, steps + 1)
         y = series.given()
         chosen = _loud(series.observations, CHANNELS)

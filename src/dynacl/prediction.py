@@ -8,6 +8,7 @@ and persistence, for which the observations do not.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from dynacl import inference
 from dynacl.data import Array, InputError, TimeSeries
+from dynacl.encoders import Encoder
 from dynacl.intervals import Errors
 from dynacl.linear_models import ARX
 from dynacl.readout import Readout
@@ -239,6 +241,19 @@ def checked(run: Run, horizons: Sequence[int], name: str = "horizons") -> tuple[
     return tuple(int(h) for h in horizons)
 
 
+def observed(encoder: Encoder, readout: Readout, x: Array) -> Array:
+    """Observations of latents (…, d): by the readout, and exactly where the encoder can be undone.
+
+    A readout is never quite right, and less so the more a mixing bends: it would favour latents
+    from which observations are easy to tell, such as linear ones.
+    """
+    flat = torch.from_numpy(x.reshape(-1, x.shape[-1]))
+    with torch.inference_mode():
+        y = encoder.undone(flat.to(next(encoder.parameters())), readout(flat).to(flat)).cpu()
+    found: Array = y.numpy().reshape(*x.shape[:-1], -1)
+    return found
+
+
 def by_run(
     run: Run, readout: Readout, series: TimeSeries, starts: Array, horizons: Sequence[int]
 ) -> Ahead:
@@ -250,10 +265,10 @@ def by_run(
     cut = series.trimmed(past)
     path = inference.ahead_of(run, cut, now, x, t, max(horizons))[:, np.array(horizons) - 1]
 
+    encoder = copy.deepcopy(run.encoder)  # as it is now
+
     def ahead(part: slice) -> Array:
-        with torch.inference_mode():
-            y: Array = readout(torch.from_numpy(path[part])).numpy()
-        return y
+        return observed(encoder, readout, path[part])
 
     return ahead
 
@@ -277,14 +292,8 @@ def _by_others(
 def _standing(run: Run, readout: Readout, series: TimeSeries, starts: Array) -> Ahead:
     """By encoder and readout, as if the latents stayed where they are."""
     t = np.searchsorted(series.with_past(run.settings.past), starts)
-    x = torch.from_numpy(inference.latents(run, series)[t])
-
-    def ahead(part: slice) -> Array:
-        with torch.inference_mode():
-            y: Array = readout(x[part]).numpy()[:, None]
-        return y
-
-    return ahead
+    x = inference.latents(run, series)[t]
+    return lambda part: observed(run.encoder, readout, x[part])[:, None]
 
 
 @contextmanager

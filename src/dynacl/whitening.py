@@ -57,6 +57,11 @@ class Whitening(nn.Module):
         z: Tensor = (y - self.shift) @ self.frame
         return z
 
+    def unwhitened(self, z: Tensor) -> Tensor:
+        """Single observations, from what they are whitened: the nearest that have it."""
+        y: Tensor = z @ torch.linalg.pinv(self.frame.double()).to(z) + self.shift
+        return y
+
     def of_frames(self, z: Tensor) -> Tensor:
         """Windows of whitened observations, side by side."""
         return z if self.window is None else z @ self.window
