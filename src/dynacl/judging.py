@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.prediction import fit_readout, held_out, horizons_for, listed
+from dynacl.prediction import fit_readout, held_out, horizons_for, listed, missed_volume
 from dynacl.refitting import PAIRS, fit_dynamics, spread
 from dynacl.run import Run, Snapshot
 from dynacl.sampling import rows
@@ -112,12 +112,14 @@ class Judge:
         """The mean logarithm of what the run misses of the held-out observations."""
         training = run.encoder.training
         run.rest()
-        readout = fit_readout(run, self.training)
         ways = [run, *self.without_modes(run)]
-        found = [held_out(r, self.held, self.horizons, readout=readout, beside=False) for r in ways]
+        found = [missed_volume(way, self.held, self.horizons) for way in ways]
+        if None in found:
+            readout, how = fit_readout(run, self.training), (self.held, self.horizons)
+            found = [held_out(way, *how, readout=readout, beside=False).figure() for way in ways]
         if training:
             run.wake()
-        return min(one.figure() for one in found)
+        return min(figure for figure in found if figure is not None)
 
     def without_modes(self, run: Run) -> list[Run]:
         """The run with one mode for all, fitted to its latents, where its modes are hidden.

@@ -22,6 +22,7 @@ from dynacl.data import Array, InputError, TimeSeries
 from dynacl.encoders import Encoder
 from dynacl.intervals import Errors
 from dynacl.linear_models import ARX
+from dynacl.objective.limit import likelihood
 from dynacl.readout import Readout
 from dynacl.recipe import correlation_time
 from dynacl.run import Run, Start
@@ -228,6 +229,32 @@ def errors(run: Run, held: TimeSeries) -> Errors | None:
     found = true - by_run(run, run.readout, held, starts, horizons.tolist())(slice(None))
     # Forecasts whose steps overlap err alike.
     return Errors.of(horizons, found, np.minimum(len(starts), 1 + counts[0] // horizons))
+
+
+def missed_volume(run: Run, series: TimeSeries, horizons: Sequence[int]) -> float | None:
+    """What the run misses of a state that frames show whole, all directions alike; lower is better.
+
+    The mean over horizons of (log det Σ − 2 log |det ∂h/∂y|) / d, Σ of the errors of latents: the
+    likelihood of observations, as the mean logarithm, over d directions, of the share of their
+    variance that is missed. Faint directions of the observations count as much as loud ones, as
+    they do in the state. None: a frame has more dimensions than the state, or fewer.
+    """
+    s = run.settings
+    if s.past or run.dynamics.context or not (run.encoder.square and run.geometry.has_density):
+        return None
+    after = np.array(horizons) * s.time_offset
+    starts = spread_starts(series, int(after.max()), 0, ROWS)
+    x = inference.latents(run, series)
+    path = inference.ahead_of(run, series, x, x, starts, max(horizons))[:, np.array(horizons) - 1]
+    found = []
+    for i, step in enumerate(after):
+        frames = torch.from_numpy(series.observations[starts + step]).to(run.device)
+        with torch.inference_mode():
+            _, slopes = run.encoder.with_slopes(run.encoder.frames(frames))
+            missed = torch.from_numpy(x[starts + step] - path[:, i])
+            found.append(2 * float(likelihood(missed, slopes.cpu()).total) / x.shape[1])
+    figure = float(np.mean(found))
+    return figure if np.isfinite(figure) else np.inf
 
 
 def checked(run: Run, horizons: Sequence[int], name: str = "horizons") -> tuple[int, ...]:
