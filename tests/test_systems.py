@@ -125,7 +125,7 @@ def test_oracle_does_not_share_memory_with_the_system() -> None:
 
 def test_a_flow_is_one_map_without_modes_and_control() -> None:
     flows = {way for way in WAYS if behind(drawn(way)).has_flow}
-    assert flows == {"identity", "lds", "sphere", "lorenz", "flow"}
+    assert flows == {"identity", "lds", "sphere", "lorenz", "flow", "own"}
     assert behind(simulate.preset("control-none", rng=rng(), trials=1, steps=2)).has_flow
 
 

@@ -7,6 +7,7 @@ disk leaves what was there. What a killed process left beside a file is removed 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import platform
 import secrets
@@ -64,6 +65,13 @@ def save_figure(figure: Any, path: Path, dpi: int = 150) -> None:
     """A matplotlib Figure, in the format that the suffix says."""
     with replacing(path) as file:
         figure.savefig(file, format=path.suffix.removeprefix("."), dpi=dpi)
+
+
+def as_svg(figure: Any, **how: Any) -> str:
+    """A matplotlib Figure as text; no file is written."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", **how)
+    return text.getvalue()
 
 
 def is_empty(folder: Path) -> bool:

@@ -74,13 +74,12 @@ def run(options: argparse.Namespace) -> int:
 def _write(found: Any, out: Path) -> list[Path]:
     from dynacl import plots
     from dynacl.persistence import to_json
-    from dynacl.writing import write
+    from dynacl.writing import save_figure, write
 
     write(out / "selection.json", (to_json(found.plain(), indent=1) + "\n").encode())
     write(out / "selection.txt", f"{found}\n".encode())
     written = [out / f"selection.{suffix}" for suffix in ("txt", "json", "png")]
-    figure: Any = plots.selection(found).figure
-    figure.savefig(written[-1], dpi=200)
+    save_figure(plots.selection(found).figure, written[-1], dpi=200)
     return written
 
 

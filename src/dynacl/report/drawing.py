@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import Any
 
@@ -10,6 +9,7 @@ from matplotlib import rc_context
 
 from dynacl.plots.style import MUTED, TRUE
 from dynacl.report.markup import Html, tag
+from dynacl.writing import as_svg
 
 # What is drawn in ink follows the page, which may be light or dark.
 THEMED = {"#000000": "ink", TRUE: "ink", MUTED: "muted", "#ffffff": "paper"}
@@ -30,11 +30,9 @@ def figure(ax: Any, name: str, caption: str, wide: bool = False) -> Html:
 
 def svg(ax: Any, name: str, words: str) -> Html:
     """The figure of these axes. Words stay words; identifiers depend on the name alone."""
-    file = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        ax.figure.savefig(file, format="svg", transparent=True, dpi=DPI, metadata=nothing)
-    text = file.getvalue()
+        text = as_svg(ax.figure, transparent=True, dpi=DPI, metadata=nothing)
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(NAMED, "", text)

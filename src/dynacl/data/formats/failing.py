@@ -9,6 +9,8 @@ from pathlib import Path
 from dynacl.data.errors import InputError
 from dynacl.data.formats.format import Format
 
+LONGEST = 200  # characters of a library's reason: it may quote what the file has for a name
+
 
 @contextmanager
 def refused_in_one_sentence(path: Path, format: Format) -> Iterator[None]:
@@ -28,4 +30,4 @@ def refused_in_one_sentence(path: Path, format: Format) -> Iterator[None]:
         # numpy takes bytes that it does not know for a pickle.
         if any(sign in reason for sign in ("pickle", "Object arrays", "Python objects")):
             reason = "damaged, or holds Python objects, which are never loaded"
-        raise InputError(f"{path}: cannot be read: {reason}") from error
+        raise InputError(f"{path}: cannot be read: {reason[:LONGEST]}") from error
