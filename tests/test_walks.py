@@ -88,3 +88,18 @@ def test_engineer_simulates_a_stiffening_spring_better_than_a_line():
     assert models["dynacl, linear"]["nrmse"] < 1.1 * models["ARX"]["nrmse"]
     assert models["dynacl, cubic"]["nrmse"] < 0.5 * models["ARX"]["nrmse"]
     assert script.draw(found, "position", 0, 100).axes
+
+
+def test_neuroscientist_decodes_the_film_and_finds_nothing_in_shuffled_time(tmp_path):
+    script = walk("neuroscientist")
+    model = {"n_components": 3, "time_lags": (0, 2, 4), "max_iter": 60, "batch_size": 128}
+    _, found, told = script.walk(script.made_up(), tmp_path, **model)
+    assert told["phase"].scores["latents"]["ridge"] > 0.7
+    assert told["phase"].chance["ridge"] < 0.2
+    # Spikes are Poisson: even the true rates tell only so much of them.
+    _, rate = script.rates(np.random.default_rng(0), 60, 150)
+    most = rate.var(0).sum() / (rate.var(0) + rate.mean(0)).sum()
+    assert most / 2 < found.prediction.r2()[0] < 1.2 * most
+    assert found.nulls["shuffle"].squares.held_out().r2()[0] < 0.05
+    assert "<html" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "neuroscientist.png").stat().st_size > 5_000
