@@ -65,7 +65,7 @@ def persistence(series: TimeSeries, starts: Any, steps: int) -> Any:
 def by_model(model: DCL, training: TimeSeries) -> Ahead:
     """Latents, as many steps of the dynamics, and the readout that `fit` judges by."""
     run = model.run_
-    readout = fit_readout(run, training, torch.Generator().manual_seed(0))
+    readout = fit_readout(run, training)
 
     def ahead(series: TimeSeries, starts: Any, steps: int) -> Any:
         x, past = inference.latents(run, series), run.settings.past  # of one trial
