@@ -73,7 +73,8 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
 
     Examples
     --------
-    >>>     >>> from dynacl import DCL, simulate
+    >>> import numpy as np
+    >>> from dynacl import DCL, simulate
     >>> data = simulate.lds(rng=np.random.default_rng(0), trials=10, steps=100)
     >>> model = DCL(n_components=3, max_iter=10, random_state=0).fit(data)
     >>> model.transform(data.observations).shape
