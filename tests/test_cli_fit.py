@@ -19,6 +19,7 @@ from command_line import dynacl, quick_fit, refusal
 from dynacl import DCL, TimeSeries
 from dynacl.cli import main, parser
 from dynacl.cli.fit import keep
+from dynacl.data import InputError
 from dynacl.dynamics import Gated, Polynomial, Recurrent, ResidualMLP
 from dynacl.encoders import Asymmetric, Projected
 from dynacl.objective import Flat, Sphere
@@ -153,7 +154,9 @@ def test_existing_run_is_never_overwritten_without_force(recovered, tmp_path, ca
     before = (recovered / "run" / "model.safetensors").read_bytes()
     command = ["fit", str(recovered / "slds.npz"), "--max-iter", "1", "--quiet", "--out"]
     assert main([*command, str(recovered / "run")]) == 2
-    assert "--force" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--resume goes on" in said
+    assert "--force overwrites" in said
     assert (recovered / "run" / "model.safetensors").read_bytes() == before
     assert main([*command, str(tmp_path / "new")]) == 0
     assert main([*command, str(tmp_path / "new"), "--force"]) == 0
@@ -332,10 +335,10 @@ def resume(folder, *flags):
         ("--dynamics", "linear", "polynomial"), ("--components", "3", "2"), ("--modes", "5", "2"),
         ("--degree", "2", "3"), ("--time-lags", "0", r"\(0, 1\)"), ("--time-offset", "1", "2"),
         ("--similarity", "euclidean", "dot"), ("--protocol", "default", "paper-lds"),
-        ("--seed", "0", "1"), ("--n-negatives", "batch", "20"), ("--max-iter", "5", "4"),
+        ("--seed", "0", "1"), ("--n-negatives", "batch", "20"), ("--max-iter", "3", "4"),
         ("--standardize", "on", "False"), ("--learning-rate", "0.03", "0.0003"),
         ("--bandwidth", "1", "None"), ("--bias", None, "False"), ("--asymmetric", None, "False"),
-        ("--set", "horizon=3", "2"), ("--set", "duration=2", "1.0"), ("--set", "max_iter=5", "4"),
+        ("--set", "horizon=3", "2"), ("--set", "duration=2", "1.0"), ("--set", "max_iter=3", "4"),
         ("--set", "n_negatives=batch", "20"), ("--set", "time_offset=1", "2"),
     ],
     ids=lambda value: value if str(value).startswith("--") else "",
@@ -374,3 +377,30 @@ def test_resume_takes_the_options_that_the_run_has(stopped, tmp_path):
         "--set", "mixed=off",
     ) == 0  # fmt: skip
     assert DCL.load(tmp_path / "stopped").n_iter_ == 4
+
+
+@pytest.mark.parametrize("option", [("--max-iter", "6"), ("--set", "max_iter=6")], ids=" ".join)
+def test_resume_goes_beyond_the_end_of_a_run(stopped, tmp_path, option, capsys):
+    shutil.copytree(stopped / "stopped", tmp_path / "stopped")
+    shutil.copy(stopped / "lds.npz", tmp_path)
+    assert resume(tmp_path) == 0
+    capsys.readouterr()
+    assert resume(tmp_path) == 2
+    assert "its 4 steps are done; a larger --max-iter goes on" in capsys.readouterr().err
+    assert resume(tmp_path, *option) == 0
+    longer = DCL.load(tmp_path / "stopped")
+    assert longer.n_iter_ == longer.settings_.max_iter == longer.history_[-1]["step"] == 6
+    assert [record["step"] for record in longer.history_] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_longer_run_goes_on_from_its_training_not_from_the_linear_start(two_modes):
+    model = DCL(3, "linear", max_iter=30, batch_size=64, random_state=0).fit(two_modes)
+    run = model.run_
+    run.restore(run.floor.weights)  # as the judge does where training gained nothing
+    run.lengthen(40)
+    for part, weights in run.best.weights.items():
+        for name, value in run.parts[part].state_dict().items():
+            assert torch.equal(value, weights[name])
+    assert model.resume(two_modes).n_iter_ == 40
+    with pytest.raises(InputError, match="max_iter: got 20; wanted at least the 40 of the run"):
+        model.resume(two_modes, max_iter=20)

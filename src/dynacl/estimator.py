@@ -181,17 +181,29 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         run.begin_anew()
         return self._train(series, callback, run.settings.max_iter)
 
-    def resume(self, X: Any, *, u: Any = None, callback: Callback | None = None) -> DCL:
-        """Take an interrupted fit to its end, exactly as if it had not been interrupted."""
+    def resume(
+        self,
+        X: Any,
+        *,
+        u: Any = None,
+        callback: Callback | None = None,
+        max_iter: int | None = None,
+    ) -> DCL:
+        """Take an interrupted fit to its end, exactly as if it had not been interrupted.
+
+        max_iter: a later end, for a fit that is not long enough; finished ones go on, too.
+        """
         check_is_fitted(self, "run_")
         series = self._driven(X, u)
-        if not self.run_.whole and self.run_.step < self.run_.settings.max_iter:
+        if not self.run_.whole and self.run_.step < (max_iter or self.run_.settings.max_iter):
             raise InputError("this model has weights alone: it was loaded, or its loss was not "
                              "finite; wanted persistence.load_checkpoint(model.run_, path) before "
                              "resume, or partial_fit")  # fmt: skip
         if self.data_ not in (None, series.fingerprint()):
             raise InputError("X: is not the data that this run was begun with; wanted the same, "
                              "with trials and control; partial_fit takes other data")  # fmt: skip
+        if max_iter is not None:
+            self.run_.lengthen(max_iter)
         return self._train(series, callback, self.run_.settings.max_iter)
 
     def settle(self, X: Any, *, u: Any = None) -> DCL:

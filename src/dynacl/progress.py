@@ -1,14 +1,19 @@
-"""Progress of long work: a bar on a terminal, a plain line now and then in a log."""
+"""Progress of long work: a bar on a terminal or in a notebook, plain lines in a log.
+
+Lines go to stderr, or, once the logger `dynacl` has a handler, to that.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
 from types import TracebackType
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
+_log = logging.getLogger(__name__)
 QUIET = 5.0  # seconds between two lines in a log
 
 
@@ -19,7 +24,7 @@ class Progress:
         self.total, self.first, self.enabled = total, done, enabled
         self.bar = (
             tqdm(total=total, initial=done, unit="step", dynamic_ncols=True)
-            if enabled and sys.stderr.isatty()
+            if enabled and shows_bars()
             else None
         )
         self.started = self.spoken = time.monotonic()
@@ -56,4 +61,18 @@ class Progress:
 
     def say(self, text: str) -> None:
         if self.enabled:
-            tqdm.write(text, file=sys.stderr)
+            say(text)
+
+
+def shows_bars() -> bool:
+    """Whether a bar can move: on a terminal, and in a notebook, whose stderr is none."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return sys.stderr.isatty() or hasattr(shell, "kernel")
+
+
+def say(text: str) -> None:
+    """A line, above the bar if there is one."""
+    if logging.getLogger("dynacl").handlers:
+        _log.info(text)
+    else:
+        tqdm.write(text, file=sys.stderr)

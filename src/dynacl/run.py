@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from dynacl.data import Units
+from dynacl.data import InputError, Units
 from dynacl.dynamics.base import Dynamics
 from dynacl.encoders import Encoder
 from dynacl.intervals import Errors
@@ -172,6 +172,20 @@ class Run:
             self.dynamics.load_state_dict(self.as_trained)
             self.as_trained = None
         self.wake()
+
+    def lengthen(self, max_iter: int) -> None:
+        """Move the end, and with it what the schedule does on the way.
+
+        A run that has ended may have handed out its linear start: it goes on from the weights of
+        its training that predicted held-out data best.
+        """
+        if max_iter < self.settings.max_iter:
+            raise InputError(f"max_iter: got {max_iter}; wanted at least the "
+                             f"{self.settings.max_iter} of the run")  # fmt: skip
+        if self.step >= self.settings.max_iter and self.best is not None:
+            self.go_on()
+            self.restore(self.best.weights)
+        self.settings = replace(self.settings, max_iter=max_iter)
 
     def begin_anew(self) -> None:
         """Before it goes on with other data: another run, of which nothing was judged yet."""

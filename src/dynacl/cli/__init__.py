@@ -20,6 +20,7 @@ from textwrap import indent
 from types import ModuleType
 
 from dynacl._version import __version__
+from dynacl.cli.parsing import Parser
 from dynacl.cli.wording import flags_of, typed
 from dynacl.data import InputError
 
@@ -36,6 +37,7 @@ COMMANDS = {
     "plot": "draw what a run has found, and data as it sees them",
     "report": "write what a run has found into one HTML file",
     "reproduce": "reproduce a table or figure of the paper",
+    "completion": "write what a shell needs to complete the words of dynacl",
 }
 
 
@@ -68,11 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def parser(words: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
+def parser(words: Collection[str] = COMMANDS) -> Parser:
     """The parser for these words. It knows every command, and the options of those in `words`."""
-    top = argparse.ArgumentParser(
-        prog="dynacl", description="Identify hidden dynamics from time series."
-    )
+    top = Parser(prog="dynacl", description="Identify hidden dynamics from time series.")
     top.add_argument("--version", action="version", version=f"dynacl {__version__}")
     commands = top.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for name, about in COMMANDS.items():

@@ -69,15 +69,19 @@ def _options_of(words: list[str]) -> argparse.Namespace | None:
         return None
 
 
-def new_folder(out: Path, force: bool) -> None:
-    """A folder for results; what cannot be written to fails now, not after hours of training."""
+def new_folder(out: Path, force: bool, instead: str = "") -> None:
+    """A folder for results; what cannot be written to fails now, not after hours of training.
+
+    instead: what else can be done than to overwrite a run that is there.
+    """
     if out.exists() and not out.is_dir():
         raise InputError(f"--out: {out} is a file; wanted a folder")
     if out.exists() and not is_empty(out) and not force:
-        from dynacl.persistence import half_made
+        from dynacl.persistence import CHECKPOINT, half_made
 
         if not half_made(out):
-            raise InputError(f"--out: {out} is there already; --force overwrites it")
+            other = instead if (out / CHECKPOINT).exists() else ""
+            raise InputError(f"--out: {out} is there already; {other}--force overwrites it")
         print(f"{out}: holds a fit that was stopped before its first model was written; begun anew",
               file=sys.stderr)  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)

@@ -8,12 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynacl.cli import report
 from dynacl.cli.files import command_of, new_folder, print_spectrum, print_table, read
 from dynacl.cli.options import add_data, add_shared
+from dynacl.cli.parsing import meant
 from dynacl.data import InputError, TimeSeries
 from dynacl.parameters import PARAMETERS
 from dynacl.settings import KINDS
@@ -32,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     add_model_options(parser)
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where to keep the run")
-    parser.add_argument("--resume", action="store_true", help="continue the run in --out")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out; with "
+                        "a larger --max-iter, beyond its end")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="write report.html into --out, too")
     add_shared(parser, "--force", "--quiet", "--json", "--device")
 
@@ -64,6 +67,7 @@ def _setting(text: str) -> tuple[str, Any]:
     if not equals or name not in KINDS:
         raise argparse.ArgumentTypeError(
             f"got {text!r}; wanted NAME=VALUE with NAME one of {', '.join(KINDS)}"
+            + meant(name, KINDS)
         )
     try:
         return name, KINDS[name].from_text(value)
@@ -77,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
     if options.resume and not out.is_dir():
         raise InputError(f"--out: {out} is no folder; wanted one that has a run to resume")
     if not options.resume:
-        new_folder(out, options.force)
+        new_folder(out, options.force, "--resume goes on with it, beyond its end with a larger "
+                   "--max-iter; ")  # fmt: skip
     with claimed(out):
         return _run(options, series, out)
 
@@ -93,10 +98,13 @@ def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
         remove_leftovers(out)
         model = DCL.load(out, device=options.device, checkpoint=True)
         model.verbose = not options.quiet
-        _check_same_settings(typed(options), model, out)
-        if model.run_.step >= model.run_.settings.max_iter:
-            raise InputError(f"{out}: its {model.run_.step} steps are done; nothing to resume")
-        _fit(model.resume, model, series, out, command)
+        given = typed(options)
+        until = _longer(given, model)
+        _check_same_settings(given, model, out)
+        if until is None and model.run_.step >= model.run_.settings.max_iter:
+            raise InputError(f"{out}: its {model.run_.step} steps are done; a larger --max-iter "
+                             "goes on beyond them")  # fmt: skip
+        _fit(partial(model.resume, max_iter=until), model, series, out, command)
     else:
         given = {"random_state": 0} | typed(options)
         model = DCL(**given, device=options.device, verbose=not options.quiet)
@@ -184,6 +192,15 @@ def typed(options: argparse.Namespace) -> dict[str, Any]:
                 raise InputError(f"--set {name}: given twice; {PARAMETERS[name].option} is the "
                                  "same setting")  # fmt: skip
     return given
+
+
+def _longer(given: dict[str, Any], model: DCL) -> int | None:
+    """The number of training steps, taken out of what was typed, if the run shall get longer."""
+    for place in (given, given.get("settings", {})):
+        asked = place.get("max_iter")
+        if asked is not None and asked > model.run_.settings.max_iter:
+            return int(place.pop("max_iter"))
+    return None
 
 
 def _check_same_settings(now: dict[str, Any], model: DCL, out: Path) -> None:

@@ -12,12 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from dynacl.experiments import plan
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.plan import Config, Fit
 from dynacl.experiments.store import Record, Store
+from dynacl.progress import say, shows_bars
 
 Engine = Callable[[Sequence[Config]], Iterator[Outcome]]
 
@@ -38,8 +39,8 @@ def sweep(fits: Sequence[Fit], store: Store, engine: Engine, *, quiet: bool = Fa
     for name in labels:
         if why := store.damage(name):
             places = " and ".join(map(str, store.set_aside(name)))
-            print(f"damaged: {labels[name]} ({name}.json {why}); it is set aside as {places} and "
-                  "run again", file=sys.stderr, flush=True)  # fmt: skip
+            say(f"damaged: {labels[name]} ({name}.json {why}); it is set aside as {places} and "
+                "run again")  # fmt: skip
     with Display(len(fits), quiet) as display:
         for outcome in engine([f.config for f in fits]):
             name = plan.name(outcome.record["config"])
@@ -53,7 +54,7 @@ class Display:
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.total, self.done, self.quiet = total, 0, quiet
         self.started = time.monotonic()
-        bar = sys.stderr.isatty() and not quiet
+        bar = shows_bars() and not quiet
         self.bar = tqdm(total=total, unit="fit", dynamic_ncols=True) if bar else None
 
     def __enter__(self) -> Display:
@@ -79,8 +80,7 @@ class Display:
             return
         spent = time.monotonic() - self.started
         left = spent / self.done * (self.total - self.done)
-        print(f"[{self.done}/{self.total}] {text} ({record['seconds']:.0f} s; {span(left)} left)",
-              file=sys.stderr, flush=True)  # fmt: skip
+        say(f"[{self.done}/{self.total}] {text} ({record['seconds']:.0f} s; {span(left)} left)")
 
 
 def span(seconds: float) -> str:
