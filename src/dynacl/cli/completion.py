@@ -10,10 +10,7 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import NamedTuple
 
-EXAMPLE = """\
-dynacl completion bash >> ~/.bashrc
-dynacl completion zsh >> ~/.zshrc
-dynacl completion fish > ~/.config/fish/completions/dynacl.fish"""
+EXAMPLE = "dynacl completion bash"
 
 BASH = """\
 _dynacl() {{
@@ -49,7 +46,8 @@ class Command(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=list(SHELLS), help="the shell to write for")
+    parser.add_argument("shell", choices=list(SHELLS), help="the shell; its start-up file is where "
+                        "the script goes: dynacl completion bash >> ~/.bashrc")  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> None:
