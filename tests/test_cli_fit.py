@@ -25,6 +25,7 @@ from dynacl.encoders import Asymmetric, Projected
 from dynacl.objective import Flat, Sphere
 from dynacl.parameters import PARAMETERS
 from dynacl.persistence import BESIDE, CHECKPOINT, MODEL
+from dynacl.run import Snapshot
 from dynacl.sealing import unsealed
 from dynacl.settings import KINDS, Settings
 
@@ -396,7 +397,11 @@ def test_resume_goes_beyond_the_end_of_a_run(stopped, tmp_path, option, capsys):
 def test_a_longer_run_goes_on_from_its_training_not_from_the_linear_start(two_modes):
     model = DCL(3, "linear", max_iter=30, batch_size=64, random_state=0).fit(two_modes)
     run = model.run_
-    run.restore(run.floor.weights)  # as the judge does where training gained nothing
+    run.go_on()
+    trained = run.weights()
+    run.best = Snapshot(0.0, 30, trained)
+    start = {part: {k: 0 * v for k, v in one.items()} for part, one in trained.items()}
+    run.restore(start)  # as the judge does where training gained nothing
     run.lengthen(40)
     for part, weights in run.best.weights.items():
         for name, value in run.parts[part].state_dict().items():
