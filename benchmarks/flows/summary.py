@@ -31,10 +31,12 @@ WORDS = {
 
 def page(rows: list[Row], names: list[str], recipe: str) -> str:
     by = {(r["name"], r["regime"], r["model"]): r for r in rows if r["name"] in names}
-    parts = [HEAD]
+    begun = {name for name, _, _ in by}
+    said = f"Rows of {len(begun)} of {len(names)} names."
     old = {r["recipe"] for r in by.values()} - {recipe}
     if old:
-        parts.append(f"Some rows are of an older recipe ({', '.join(sorted(old))}).\n")
+        said += f" Some are of an older recipe ({', '.join(sorted(old))}), to be measured again."
+    parts = [HEAD, *_wrapped(said + " Seconds depend on what else the machine did."), ""]
     parts += [_regime(by, names, regime) for regime in REGIMES]
     return "\n".join(parts)
 
