@@ -101,4 +101,4 @@ def test_the_command_line_says_what_it_chose_and_resumes_it(world, tmp_path):
         f"the choice is dynamics={chosen!r}" in kept["verdict"] or "the simplest is taken" in said
     )
     assert DCL.load(tmp_path / "run").choice_.parameters == {"dynamics": chosen}
-    assert "nothing to resume" in refusal(*words, "--resume")
+    assert "a larger --max-iter goes on beyond them" in refusal(*words, "--resume")
