@@ -31,7 +31,7 @@ SHOWN = 300  # steps of the trial that is drawn
 
 def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dict[str, Any]:
     """Write metrics.json, the model, figures and report into `out`; sizes replace the tour's."""
-    size = {"trials": 200, "steps": 1000, "max_iter": None} | sizes
+    size = {"trials": 50, "steps": 1000, "max_iter": 600} | sizes  # an answer within a minute
     started = time.monotonic()
     print("Simulating a switching linear system: 6 hidden dimensions, 5 modes, 50 observed.")
     rng = np.random.default_rng(seed)
