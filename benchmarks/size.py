@@ -51,7 +51,7 @@ TRIALS = """
 import numpy as np
 from dynacl import DCL, simulate
 data = simulate.lds(rng=np.random.default_rng(0), trials=10**6, steps=5, observed=10, layers=1)
-trials = np.split(data.observations, 10**6)
+trials = data.split(data.observations)
 model = DCL(3, max_iter=50, random_state=0).fit(trials)
 z = model.transform(trials)
 assert len(z) == 10**6 and z[0].shape == (5, 3)

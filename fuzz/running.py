@@ -20,7 +20,7 @@ from fuzz.readers import Reader
 SECONDS = 2.0  # of the processor, for one input
 MEMORY = 64 << 20  # bytes that a reader may take beyond what it took before …
 TIMES = 50  # … and as many times the size of its input
-AT_MOST = 4 << 30  # bytes of addresses, so that a mistake does not take the machine with it
+AT_MOST = 4 << 30  # bytes of addresses beyond those at the start, so that a mistake stays small
 
 
 @dataclass
@@ -109,7 +109,10 @@ def _told_by_a_child(
 
 def _child(reader: Reader, first: int, last: int, place: Path, into: int) -> None:
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (AT_MOST, AT_MOST))
+        # A child has the addresses of its parent, which may be many: libraries map far more than
+        # they touch.
+        limit = _addresses() + AT_MOST
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         with os.fdopen(into, "w") as pipe:
             for i in range(first, last):
                 pipe.write(json.dumps(one(reader, i, place)) + "\n")
@@ -122,6 +125,11 @@ def _processor() -> float:
     """Seconds of the processor, of this process and the children that it waited for."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def _addresses() -> int:
+    """Bytes of addresses that this process has mapped, touched or not."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def _most_memory() -> int:

@@ -131,6 +131,7 @@ def test_a_recording_is_the_same_series_in_every_format(tmp_path: Path, name: st
     assert labels["action"].tolist() == ACTION.tolist()
     np.testing.assert_allclose(labels["place"], PLACE)
     assert series.names == (("a", "b", "c") if "a,b,c" in asked["key"] else None)
+    assert series.control_names == (("force",) if "a,b,c" in asked["key"] else None)
 
 
 @pytest.mark.long  # pynapple takes seconds to import, in each process

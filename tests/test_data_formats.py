@@ -334,3 +334,14 @@ def test_a_new_format_is_one_class_and_one_entry(
     path.write_text('{"x": [[1, 2')
     with pytest.raises(InputError, match=r"mine\.json: cannot be read: Expecting"):
         read(path)
+
+
+def test_names_from_a_file_do_not_make_an_error_long_or_two_lines(tmp_path: Path) -> None:
+    long, broken = tmp_path / "long.csv", tmp_path / "broken.npz"
+    long.write_text(f"a,{'b' * 5000}\n1,x\n2,3\n4,5\n")
+    with pytest.raises(InputError, match="is a name of 5,000 characters; wanted at most 200") as no:
+        TimeSeries.read(long)
+    assert len(str(no.value)) < 500
+    np.savez(broken, **{"one\ntwo": table(6), "three": table(6)})
+    with pytest.raises(InputError, match=r"several arrays \('one\\ntwo', three\)"):
+        TimeSeries.read(broken)

@@ -61,6 +61,8 @@ def like(
                 _as(x, whole[a:b], rows[a:b] - start, columns, kind)
                 for x, start, (a, b) in zip(given, starts, pairwise(cuts), strict=False)
             ]
+    elif kind == "default":
+        found = trials
     else:
         found = [_as(None, trial, None, columns, kind) for trial in trials]
     return dict(zip(X, found, strict=True)) if named else found
@@ -167,6 +169,13 @@ def _differ(known: list[str], came: list[str]) -> str:
             said += what + "\n" + "".join(f"- {name}\n" for name in names[:SHOWN])
             said += "- ...\n" if len(names) > SHOWN else ""
     return said
+
+
+def check_control_names(known: Sequence[str] | None, names: Sequence[str] | None) -> None:
+    """That inputs with names are those of the fit, in their order."""
+    if known and names and tuple(known) != tuple(names):
+        raise InputError(f"u: its columns are {', '.join(names)}; this model was fitted with "
+                         f"{', '.join(known)}, in this order")  # fmt: skip
 
 
 def warn_of_y(y: Any, u: Any) -> None:

@@ -50,6 +50,7 @@ BY_SUFFIX: dict[str, Format] = {
     ".hdf5": Hdf5(),
     ".nwb": Nwb(),
 }
+LONGEST = 200  # characters of a name
 
 
 def format_of(path: Path) -> Format:
@@ -66,7 +67,12 @@ def entries(path: Path) -> list[Entry]:
     """What is in a file; any failure is an InputError with the path."""
     format = format_of(path)
     with refused_in_one_sentence(path, format):
-        return apart.entries(format, path) if format.apart else format.entries(path)
+        found = apart.entries(format, path) if format.apart else format.entries(path)
+    for name in (entry.name for entry in found):
+        if len(name) > LONGEST:  # errors quote names
+            raise InputError(f"{path}: {name[:40]!r} … is a name of {len(name):,} characters; "
+                             f"wanted at most {LONGEST}")  # fmt: skip
+    return found
 
 
 def read_entries(path: Path, names: Sequence[str]) -> dict[str, Array]:

@@ -19,9 +19,11 @@ import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
-from dynacl.data.formats.format import Entry, Format
+from dynacl.data.formats.format import Entry, Format, may_become
 
 REFUSED = 3  # the exit code of a child that says why
+ROOM = 1 << 30  # bytes for the library itself
+COPIES = 4  # of what is read, at most, that a library and we hold at once
 
 
 def entries(format: Format, path: Path) -> list[Entry]:
@@ -68,6 +70,7 @@ def _answer() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is not an array
     format: Format = getattr(import_module(module), name)()
+    _bound_memory(Path(path))
     try:
         with refused_in_one_sentence(Path(path), format):
             if names is None:
@@ -82,3 +85,16 @@ def _answer() -> None:
     except InputError as error:
         print(error, file=sys.stderr)
         sys.exit(REFUSED)
+
+
+def _bound_memory(path: Path) -> None:
+    """In the child: that a small file does not fill the memory, whatever it says of its shapes."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # not on every system
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    most = used + ROOM + COPIES * may_become(path.stat().st_size)
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    if hard == resource.RLIM_INFINITY or most < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))

@@ -114,7 +114,7 @@ def _head(path: Path) -> _Head:
     ]
     if len({names[i] for i in used}) < len(used):
         twice = next(names[i] for i in used if names.count(names[i]) > 1)
-        raise InputError(f"{path}: has two columns named {twice!r}; wanted each name once")
+        raise InputError(f"{path}: has two columns named {twice!r:.40}; wanted each name once")
     return _Head(delimiter, 1, {i: names[i] for i in used}, rows)
 
 

@@ -14,6 +14,8 @@ from typing import BinaryIO, ClassVar, NamedTuple
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
 
+HARMLESS = 1 << 24  # bytes, however small the file that they come from
+DENSEST = 200  # times that data are larger than their file, at most; counts of spikes reach 50
 NUMBERS, TEXT, DATES, OTHER = "fiub", "U", "M", "O"  # kinds of entries, as numpy names them
 
 
@@ -55,6 +57,19 @@ class Format(ABC):
     def write_rows(self, file: BinaryIO, parts: Iterable[Array], shape: tuple[int, int]) -> None:
         """Write one float32 array of this shape that comes some rows at a time, if it streams."""
         raise NotImplementedError
+
+
+def may_become(stored: int) -> int:
+    """Bytes of numbers that a file of so many may hold. One with more is meant to do harm."""
+    return max(HARMLESS, DENSEST * stored)
+
+
+def check_honest(path: Path, size: int) -> None:
+    """That a small file does not fill the memory with so many bytes of numbers."""
+    stored = path.stat().st_size
+    if size > may_become(stored):
+        raise InputError(f"{path}: its {stored:,} bytes would become {size:,}; wanted at most "
+                         f"{DENSEST} times as many, or a file without compression")  # fmt: skip
 
 
 def columns_of(arrays: Mapping[str, Array], main: str) -> dict[str, Array]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from dynacl.data.arrays import Array
-from dynacl.data.formats.format import OTHER, TEXT, Entry, Format
+from dynacl.data.formats.format import OTHER, TEXT, Entry, Format, check_honest
+
+CHUNK = 4096  # bytes that the library takes for a chunk while it reads, whatever is in it
 
 
 @final
@@ -27,6 +30,7 @@ class Hdf5(Format):
         import h5py
 
         with h5py.File(path) as file:
+            check_honest(path, sum(bytes_of(file[name]) for name in names))
             return {name: array_of(file[name]) for name in names}
 
 
@@ -52,6 +56,13 @@ def kind_of(array: Any) -> str:
         return TEXT
     kind: str = array.dtype.kind
     return TEXT if kind == "S" else OTHER if kind in "OV" else kind
+
+
+def bytes_of(array: Any) -> int:
+    """What it takes to read all of an array in a file."""
+    pairs = zip(array.shape, array.chunks or (), strict=bool(array.chunks))
+    n_chunks: int = prod(-(-n // c) for n, c in pairs)
+    return int(array.nbytes) + CHUNK * n_chunks
 
 
 def array_of(array: Any) -> Array:

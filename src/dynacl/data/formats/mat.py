@@ -14,8 +14,8 @@ import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
-from dynacl.data.formats.format import OTHER, TEXT, Entry, Format
-from dynacl.data.formats.hdf5 import array_of, arrays_in
+from dynacl.data.formats.format import OTHER, TEXT, Entry, Format, check_honest
+from dynacl.data.formats.hdf5 import array_of, arrays_in, bytes_of
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 NESTED = ("struct", "cell", "object", "opaque", "function")  # MATLAB's classes that hold others
@@ -93,6 +93,7 @@ def _of_hdf5(path: Path, names: Sequence[str] | None) -> dict[str, Array]:
                 continue
             if names is not None and not {name, f"{name}.bounds"} & set(names):
                 continue
+            check_honest(path, bytes_of(array))
             value: Any = _value(array)
             if array.attrs.get("MATLAB_class") == b"cell":
                 value = [_value(file[to]) for to in np.ravel(array[()])]

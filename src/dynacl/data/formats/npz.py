@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, final
@@ -12,11 +11,8 @@ import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
-from dynacl.data.formats.format import Entry, Format
+from dynacl.data.formats.format import Entry, Format, check_honest
 from dynacl.writing import replacing
-
-HARMLESS = 1 << 28  # bytes, however small the file that they come from
-DENSEST = 200  # times that data are larger than their file, at most; counts of spikes reach 50
 
 
 @final
@@ -27,7 +23,7 @@ class Npz(Format):
 
     def read(self, path: Path, names: Sequence[str]) -> dict[str, Array]:
         with _opened(path) as file:
-            _check_honest(path, [file.zip.getinfo(f"{name}.npy") for name in names])
+            check_honest(path, sum(file.zip.getinfo(f"{name}.npy").file_size for name in names))
             return {name: file[name] for name in names}
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
@@ -45,14 +41,6 @@ def _opened(path: Path) -> Any:
     if isinstance(archive, np.ndarray):
         raise InputError(f"{path}: is an .npy file, not an .npz archive; rename it")
     return archive
-
-
-def _check_honest(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
-    """That a small file does not fill the memory: it may be meant to (a zip bomb)."""
-    size, stored = sum(member.file_size for member in members), path.stat().st_size
-    if size > max(HARMLESS, DENSEST * stored):
-        raise InputError(f"{path}: its {stored:,} bytes would become {size:,}; wanted at most "
-                         f"{DENSEST} times as many, or a file without compression")  # fmt: skip
 
 
 def _entry(file: Any, name: str) -> Entry:
