@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,14 +16,18 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from dynacl import DCL, InputError, TimeSeries, evaluate, metrics, simulate
+from dynacl import DCL, InputError, TimeSeries, __version__, evaluate, metrics, simulate
 from dynacl.cli import main
+from dynacl.configuration import FORMAT
+from dynacl.persistence import MODEL
+from dynacl.sealing import sealed, unsealed
 from dynacl.training import TrainingError
 
 X = np.random.default_rng(0).standard_normal((40, 5)).astype(np.float32)
 U = np.random.default_rng(1).standard_normal((40, 2)).astype(np.float32)
 HOLE = np.where(np.arange(200).reshape(40, 5) == 17, np.nan, X)
 OBJECTS = np.array([[{}]], dtype=object)
+NEWER = f"was saved in format 99 by dynacl '{__version__}'; this is dynacl {__version__}, which "
 of = TimeSeries.of
 
 
@@ -61,14 +64,21 @@ def w(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     for name, file, change in (
         ("torn", "model.safetensors", lambda b: b[:100]),
         ("garbled", "config.json", lambda b: b[:100]),
-        ("future", "config.json", lambda b: re.sub(rb'"format": \d+', b'"format": 99', b)),
-        ("alien", "config.json", lambda b: b.replace(b'"n_modes"', b'"n_moods"')),
-        ("other", "config.json", lambda b: b.replace(b'"n_components": 2', b'"n_components": 3')),
     ):
         shutil.copytree(p / "run", p / name)
-        changed = change((p / name / file).read_bytes())
-        assert changed != (p / "run" / file).read_bytes()
-        (p / name / file).write_bytes(changed)
+        (p / name / file).write_bytes(change((p / name / file).read_bytes()))
+    # Whole models, with a right checksum, that say something else.
+    tensors, texts = unsealed(p / "run" / MODEL)
+    for name, was, now in (
+        ("future", f'"format": {FORMAT}', '"format": 99'),
+        ("alien", '"n_modes"', '"n_moods"'),
+        ("other", '"n_components": 2', '"n_components": 3'),
+    ):
+        assert was in texts["config"]
+        config = texts["config"].replace(was, now)
+        shutil.copytree(p / "run", p / name)
+        (p / name / MODEL).write_bytes(sealed(tensors, texts | {"config": config}))
+        (p / name / "config.json").write_text(config)
     (p / "hollow").mkdir()
     models |= {"linear": dcl(2).fit(X, u=U), "still": dcl(2, "identity").fit(X, u=U)}
     return SimpleNamespace(path=p, lds=lds, **models)
@@ -85,9 +95,9 @@ FOLDERS: dict[str, Case] = {
         lambda w: DCL.load(w.path / "garbled"),
         "config.json: is not as it was written",
     ),
-    "load future": (lambda w: DCL.load(w.path / "future"), "config.json: is not as it was written"),
-    "load alien": (lambda w: DCL.load(w.path / "alien"), "config.json: is not as it was written"),
-    "load other": (lambda w: DCL.load(w.path / "other"), "config.json: is not as it was written"),
+    "load future": (lambda w: DCL.load(w.path / "future"), NEWER),
+    "load alien": (lambda w: DCL.load(w.path / "alien"), "parameters: none is called 'n_moods'"),
+    "load other": (lambda w: DCL.load(w.path / "other"), "its encoder has 5123 weights"),
     "load device": (lambda w: DCL.load(w.path / "run", device="tpu"), "device: 'tpu' cannot be"),
 }
 PARAMETERS: list[tuple[dict[str, Any], str]] = [
@@ -306,7 +316,8 @@ CLI: dict[str, str] = {
     "evaluate nowhere lds.npz": "nowhere: has no model.safetensors",
     "evaluate torn lds.npz": "model.safetensors: is damaged, or was not written by dynacl",
     "evaluate garbled lds.npz": "config.json: is not as it was written",
-    "evaluate future lds.npz": "config.json: is not as it was written",
+    "evaluate future lds.npz": NEWER,
+    "embed alien x.npy --out new.npz": "parameters: none is called 'n_moods'",
     f"embed run wide.npy {OUT}": "X has 10 features, but DCL is expecting 5",
     f"embed driven x.npy {OUT}": "embed: error: u: missing; this model was fitted with a control",
     "embed run x.npy --out z.txt": "--out: cannot write .txt; wanted .npy or .npz or .csv or "

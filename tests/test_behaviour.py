@@ -40,9 +40,9 @@ def found(model, data):
 
 def test_what_latents_tell_is_decoded_and_what_they_do_not_is_not(found):
     for source in ("latents", "principal components", "observations"):
-        assert found["first"].scores[source]["ridge"] > 0.95, source
-        assert found["side"].scores[source]["neighbours"] > 0.9, source
-        assert found["nothing"].scores[source]["ridge"] < 0.05, source
+        assert found["first"].figures[source]["ridge"] > 0.95, source
+        assert found["side"].figures[source]["neighbours"] > 0.9, source
+        assert found["nothing"].figures[source]["ridge"] < 0.05, source
     assert found["side"].categorical
     assert not found["first"].categorical
 
@@ -60,15 +60,15 @@ def test_decoders_are_fitted_to_what_was_trained_on_and_scored_on_what_was_held_
     mean, spread = x.mean(0), x.std(0)
     ridge = RidgeCV(PENALTIES).fit((x - mean) / spread, train.labels["first"])
     expected = ridge.score((z - mean) / spread, test.labels["first"])
-    found = decode_labels(model, data)["first"].scores["latents"]["ridge"]
+    found = decode_labels(model, data)["first"].figures["latents"]["ridge"]
     assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_new_data_are_decoded_in_turn_over_trials_or_parts_of_them(model, data):
     new = data.select(range(7))
-    assert decode_labels(model, new)["first"].scores["latents"]["ridge"] > 0.9
+    assert decode_labels(model, new)["first"].figures["latents"]["ridge"] > 0.9
     few = data.select([0, 1])
-    assert decode_labels(model, few)["first"].scores["latents"]["ridge"] > 0.9
+    assert decode_labels(model, few)["first"].figures["latents"]["ridge"] > 0.9
 
 
 def test_steps_without_a_label_do_not_count(model, data):
@@ -77,8 +77,8 @@ def test_steps_without_a_label_do_not_count(model, data):
     side = data.labels["side"].copy()
     side[1::4] = ""
     found = decode_labels(model, data.split(data.observations), labels={"a": first, "b": side})
-    assert found["a"].scores["latents"]["ridge"] > 0.9
-    assert found["b"].scores["latents"]["ridge"] > 0.9
+    assert found["a"].figures["latents"]["ridge"] > 0.9
+    assert found["b"].figures["latents"]["ridge"] > 0.9
 
 
 def test_modes_are_matched_with_categories(two_modes, switching_model):
@@ -108,8 +108,8 @@ def test_the_command_decodes_the_labels_of_a_file(data, tmp_path):
     judge = ("evaluate", tmp_path / "run", tmp_path / "data.npz", "--nulls", "none")
     labels = json.loads(command(*judge, "--json"))["labels"]
     assert set(labels) == {"first", "side", "nothing"}
-    assert labels["first"]["score"] == "r2"
-    assert labels["side"]["score"] == "accuracy"
+    assert labels["first"]["measure"] == "r2"
+    assert labels["side"]["measure"] == "accuracy"
     printed = command(*judge)
     assert "side (accuracy)" in printed
     assert "chance (shifted)" in printed

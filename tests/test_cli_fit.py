@@ -54,6 +54,7 @@ FITS = {
         lambda m: isinstance(m.similarity_, Sphere) and isinstance(m.encoder_, Projected),
     ),
     "stable": (("--stable",), lambda m: m.stable and max(m.stability_.radius_after) <= 1 + 1e-6),
+    "stable auto": (("--stable", "auto"), lambda m: m.stable == "auto"),
     "sampling-interval": (("--sampling-interval", 0.01), lambda m: m.sampling_interval == 0.01),
     "asymmetric": (("--asymmetric",), lambda m: isinstance(m.encoder_, Asymmetric)),
     "density": (
@@ -133,6 +134,13 @@ def test_run_folder_holds_what_it_should(recovered):
     assert sum(metrics["mode_usage"]) == pytest.approx(1)
     assert metrics["unused_modes"] == metrics["alike_modes"] == []
     assert metrics["stability"] is None
+
+
+def test_a_flag_that_may_have_a_value_takes_none_of_the_files(world):
+    args = ["fit", "--stable", world / "slds.npz", "--components", 2, "--max-iter", 2, "--quiet",
+            "--batch-size", 16, "--out", world / "flag first"]  # fmt: skip
+    main([str(arg) for arg in args])
+    assert DCL.load(world / "flag first").stable is True
 
 
 def test_fit_says_which_modes_are_not_used_and_what_was_made_stable(world):

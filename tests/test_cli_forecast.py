@@ -145,7 +145,7 @@ BAD = {
     "no control to come": (
         ("driven", "driven.npz", "--steps", "4"), "u: missing"),
     "control of another length": (
-        ("driven", "driven.npz", "--steps", "3", "--control", "u.csv"), "u: got shape (4, 1)"),
+        ("driven", "driven.npz", "--steps", "2", "--control", "u.csv"), "u: got shape (4, 1)"),
     "control of trials of another length": (
         ("driven", "driven.npz", "--steps", "4", "--control", "driven.npz"),
         f"u[0]: got shape ({STEPS}, 1); wanted (4, 1)"),

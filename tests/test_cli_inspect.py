@@ -24,8 +24,8 @@ def test_entries_have_roles_and_what_would_be_used_is_counted(tmp_path):
     assert roles == {"y": "observed", "u": "control", "who": "label", "lengths": "trials",
                      "t": "time"}  # fmt: skip
     assert found["used"] == {"steps": 40, "features": 3, "trials": 2, "shortest": 10, "longest": 30,
-                             "controls": 1, "labels": {"who": "2 categories"}, "interval": 0.25,
-                             "truth": False}  # fmt: skip
+                             "controls": 1, "control_names": None, "interval": 0.25,
+                             "labels": {"who": "2 categories"}, "truth": False}  # fmt: skip
     assert found["error"] is None
 
 

@@ -16,7 +16,8 @@ from torch import nn
 
 from dynacl import DCL, InputError, TimeSeries, evaluate, simulate
 from dynacl.dynamics import BY_NAME, Recurrent
-from dynacl.encoders import MLP, Asymmetric, Whitening
+from dynacl.encoders import MLP, Asymmetric
+from dynacl.whitening import Whitening
 from quick_models import Laplace
 
 METHOD = Path(__file__).parents[1] / "docs" / "method.md"

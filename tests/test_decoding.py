@@ -37,6 +37,32 @@ def test_smoothing_is_the_sum_over_all_paths(seed):
     assert spread == pytest.approx((share * errors).sum(), rel=1e-9)
 
 
+@pytest.mark.parametrize("factor", [0.2, 30.0])
+def test_stickiness_weighs_each_path_by_its_switches(factor):
+    """With even odds each switch costs a path `factor`, and nothing else changes."""
+    errors = np.random.default_rng(0).exponential(size=(8, 3))
+    even = np.full((3, 3), 1 / 3)
+    found = np.empty((8, 3))
+    decoding.smooth(errors, 0.7, decoding.sticky(even, factor), np.array([0, 8]), found)
+    share = np.zeros((8, 3))
+    for path in product(range(3), repeat=8):
+        switches = sum(i != j for i, j in pairwise(path))
+        p = np.exp(-errors[np.arange(8), path].sum() / 1.4) / factor**switches
+        share[np.arange(8), path] += p
+    np.testing.assert_allclose(found, share / share.sum(1, keepdims=True), rtol=1e-9)
+
+
+def test_sticky_modes_switch_less_and_clear_switches_stay():
+    true = np.repeat([0, 1, 0, 1], 200)
+    x = np.array([-1.0, 1.0])[true] + np.random.default_rng(0).standard_normal(len(true))
+    errors, bounds = np.square(x[:, None] - [-1, 1]), np.array([0, len(true)])
+    switches = [
+        np.count_nonzero(np.diff(decoding.decode(errors, bounds, 1, stickiness=s)))
+        for s in (0.001, 1.0, 1000.0)
+    ]
+    assert switches[0] > switches[1] >= switches[2] == 3
+
+
 def test_windows_decide_what_one_long_window_decides(monkeypatch):
     _, errors = planted(n=3000, stay=0.98, rng=np.random.default_rng(0))
     chain = np.full((3, 3), 0.01) + 0.97 * np.eye(3)

@@ -29,6 +29,25 @@ def test_an_encoder_starts_near_its_linear_map_and_can_be_nothing_else():
     assert not MLP(5, 3).be_linear()
 
 
+def test_sharp_units_bend_at_the_same_places_within_a_shorter_distance():
+    y = torch.randn(500, 3, generator=torch.Generator().manual_seed(0))
+
+    def hidden(gain):
+        drawn = {"linear_start": torch.eye(3), "generator": torch.Generator().manual_seed(1)}
+        return MLP(3, 3, gain=gain, **drawn).layers[0](y)
+
+    torch.testing.assert_close(hidden(8.0), 8 * hidden(1.0))
+
+
+def test_few_inputs_without_a_linear_start_are_not_folded_by_sharp_units():
+    def first(n, gain):
+        return MLP(n, 2, gain=gain, generator=torch.Generator().manual_seed(1)).layers[0].weight
+
+    torch.testing.assert_close(first(3, 8.0), first(3, 1.0))
+    torch.testing.assert_close(first(5, 8.0), 2 * first(5, 1.0))
+    torch.testing.assert_close(first(50, 8.0), 8 * first(50, 1.0))
+
+
 def test_frames_with_large_noise_channels_start_at_what_can_be_predicted():
     # Two faint channels turn slowly, two loud ones are noise: principal components take these.
     rng, t = np.random.default_rng(0), np.arange(4000)

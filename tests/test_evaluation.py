@@ -65,7 +65,8 @@ def test_switching_dyn_r2_stays_in_trials_and_each_side_uses_its_own_modes(drive
                 true.append(own)
                 told.append(given_modes)
         target = there.predict(true)
-        assert found[f"dyn_r2_{n}"] == pytest.approx(r2_score(moved, target))
+        # R² is 1 less a ratio: near 0 it is as exact as float32 latents are, not its own digits.
+        assert found[f"dyn_r2_{n}"] == pytest.approx(r2_score(moved, target), abs=1e-6)
         assert found[f"dyn_r2_{n}_control"] == pytest.approx(r2_score(now, target))
         wanted = r2_score(moved, there.predict(told))
         assert found[f"dyn_r2_{n}_true_modes"] == pytest.approx(wanted)

@@ -140,6 +140,25 @@ def test_a_saved_model_knows_the_names_of_its_columns(pandas, model, tmp_path):
         loaded.transform(dated(pandas)[["c", "b", "a"]])
 
 
+def test_columns_of_the_control_input_keep_their_names_and_order(pandas, tmp_path):
+    u = pandas.DataFrame(np.random.default_rng(1).normal(size=(T, 2)), columns=["push", "pull"])
+    series = TimeSeries.of(Y, u)
+    assert series.control_names == ("push", "pull")
+    series.write(tmp_path / "driven.npz")
+    assert TimeSeries.read(tmp_path / "driven.npz").control_names == ("push", "pull")
+    tiny().fit(Y, u=u).save(tmp_path / "run")
+    loaded = DCL.load(tmp_path / "run", device="cpu")
+    other = u[["pull", "push"]]
+    for use in (
+        lambda: loaded.predict(Y, u=other),
+        lambda: loaded.forecast(Y, 3, u=other[:3]),
+    ):
+        with pytest.raises(InputError, match="u: its columns are pull, push; this model was fitted "
+                                             "with push, pull"):  # fmt: skip
+            use()
+    np.testing.assert_array_equal(loaded.predict(Y, u=u), loaded.predict(Y, u=u.to_numpy()))
+
+
 def test_names_pass_the_check_of_scikit_learn(pandas):
     from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency
 

@@ -160,3 +160,9 @@ def test_latents_of_no_observation_leave_the_readouts_guess():
     np.testing.assert_array_equal(
         prediction.observed(noisy.run_.encoder, noisy.readout_, x), by_readout
     )
+
+
+def test_one_row_at_which_an_encoder_folds_does_not_decide_a_judgement():
+    volumes = torch.ones(1000).index_fill(0, torch.tensor([3]), -1e6)[:, None, None]
+    assert log_volume(volumes) < -1000
+    assert log_volume(volumes, most=10.0) == pytest.approx(-10 / 1000)

@@ -54,6 +54,34 @@ def test_arx_is_least_squares_of_pairs_inside_trials(lags):
             np.testing.assert_allclose(path[i, j - t], seen[j + 1], atol=1e-5)
 
 
+def fed_through(D, n=3_000, noise=0.05, seed=0):
+    """The same system, whose input acts on the output at once, too: y_t = C x_t + D u_t."""
+    series, _ = driven(n, noise=noise, seed=seed)
+    return TimeSeries.of(series.observations + D * series.control, series.control)
+
+
+def test_feedthrough_is_followed_exactly_by_models_that_see_it():
+    """Theory: two states and feedthrough are an ARX of two lags and u_{t+1}."""
+    series, starts = fed_through(2.0, noise=0.0), np.array([10, 500, 2_000])
+    true = series.observations[starts[:, None] + np.arange(1, 101)]
+    seeing, blind = (ARX((0, 1), feedthrough=f).fit(series) for f in (True, False))
+    np.testing.assert_allclose(seeing.ahead(series, starts, 100), true, atol=1e-3)
+    assert np.abs(blind.ahead(series, starts, 100) - true).max() > 1
+    kept = ARX.of_arrays((0, 1), 1, seeing.arrays())
+    np.testing.assert_array_equal(
+        kept.rolled_out(series, starts, 9), seeing.rolled_out(series, starts, 9)
+    )
+    with pytest.raises(InputError, match="starts: row 2900 has not 1 rows before it and 100 after"):
+        seeing.ahead(series, np.array([2_900]), 100)
+
+
+def test_with_feedthrough_a_state_as_wide_as_the_window_is_arx():
+    series, starts = fed_through(2.0), np.arange(10, 2_000, 100)
+    models = ARX((0, 1, 2), feedthrough=True), LinearStateSpace(5, (0, 1, 2), feedthrough=True)
+    arx, state = (model.fit(series).ahead(series, starts, 50) for model in models)
+    np.testing.assert_allclose(state, arx, atol=1e-3)
+
+
 def test_the_future_is_not_looked_at():
     series, _ = driven(500, outputs=2, noise=0.3)
     y = np.array(series.observations)

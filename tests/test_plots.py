@@ -226,7 +226,7 @@ def test_forecast_begins_where_the_past_ends_and_strides_by_the_offset():
     ax = plots.forecast([5, 6], [1, 2, 3, 4], past=[8, 9], stride=2, step=0.1)
     lines = {line.get_label(): line.get_xydata() for line in ax.get_lines()}
     np.testing.assert_allclose(lines["model"], [[0.2, 5], [0.4, 6]])
-    np.testing.assert_allclose(lines["truth"][:, 0], [0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_allclose(lines["observed"][:, 0], [0.1, 0.2, 0.3, 0.4])
     past = ax.get_lines()[0].get_xydata()
     np.testing.assert_allclose(past, [[-0.1, 8], [0, 9]])
 

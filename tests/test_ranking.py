@@ -80,5 +80,5 @@ def test_grid_search_takes_control_input_and_groups_of_trials():
 
 
 def test_a_score_that_is_no_r2_is_refused():
-    with pytest.raises(InputError, match="scoring: got a score of 3; wanted prediction_score"):
+    with pytest.raises(InputError, match="scoring: got 3; wanted prediction_score"):
         simplest({"split0_test_score": np.array([1.0, 3.0]), "split1_test_score": np.ones(2)})

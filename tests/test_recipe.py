@@ -217,6 +217,17 @@ def test_steps_and_batch_follow_the_pairs_and_the_wish_for_their_length(free):
     assert begun(long, dynamics="polynomial", degree=3).settings_.max_iter == 600
 
 
+@pytest.mark.parametrize(
+    ("lags", "horizon"),
+    [((0,), 4), ((0, 2, 4, 6), 5), ((0, 1, 2, 3, 4), 5), ((0, 6, 12), 4), (tuple(range(9)), 4)],
+)
+def test_contrasted_windows_share_no_frame_if_that_takes_few_steps(lags, horizon):
+    trials = list(np.random.default_rng(0).standard_normal((2, 200, 3)))
+    assert begun(trials, time_lags=lags).settings_.horizon == horizon
+    chosen = begun(trials, time_lags=lags, settings={"horizon": 2})
+    assert chosen.settings_.horizon == 2
+
+
 def test_horizon_leaves_room_for_lags_context_and_offset():
     y = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
     trials = [y[:10], y[10:]]

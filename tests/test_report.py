@@ -228,7 +228,7 @@ def test_a_model_that_is_no_better_than_its_baselines_is_doubted(switching_model
     assert "more than the best baseline there (linear start), which explains 40.0" in better[1].text
     assert not better[1].doubt
     worse = words.sentences(of(switching_model, two_modes, judged(0.6, 0.2)))
-    assert "no better than the best baseline there (linear start)" in worse[1].text
+    assert "not clearly better than the best baseline there (linear start)" in worse[1].text
     assert worse[1].doubt
 
 

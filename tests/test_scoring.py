@@ -8,7 +8,8 @@ import pytest
 from dynacl import DCL, InputError, simulate
 from dynacl.judging import split
 from dynacl.objective import Flat, Sphere
-from dynacl.scoring import NEAR_CAP, bits, steps_apart
+from dynacl.sampling import steps_apart
+from dynacl.scoring import NEAR_CAP, bits
 
 
 @pytest.fixture(scope="module")

@@ -79,8 +79,16 @@ def test_modes_have_durations_and_follow_each_other(by_hand):
     modes = by_hand.by_mode
     np.testing.assert_allclose(modes["share"], [10 / 14, 4 / 14])
     assert modes["segments"].tolist() == [3, 1]
-    assert modes["mean"].tolist() == [10 / 3, 4]  # of whole segments, where there are any
+    assert modes["mean"].tolist() == [10 / 3, 4]
     assert str(by_hand).splitlines()[1].split()[:3] == ["0", "71.4%", "3"]
+
+
+def test_a_mode_that_trials_cut_off_is_not_called_short():
+    """Whole visits alone would say that mode 0 lasts one step: it flips once, and else stays."""
+    first, second = np.zeros(100, int), np.ones(100, int)
+    second[50] = 0
+    found = segmentation([np.eye(2)[first], np.eye(2)[second], np.eye(2)[first]])
+    assert found.by_mode["median"].tolist() == [100, 49.5]
 
 
 def test_a_mode_that_never_comes_has_no_durations():
@@ -116,6 +124,8 @@ def test_segments_of_a_model_are_its_modes(world):
     longer = model.segment(series, min_duration=4)
     assert longer.segments["duration"].min() >= 4
     assert found.segments["duration"].min() < 4
+    sticky = model.segment(series, stickiness=1e6)
+    assert sticky.switches.sum() < found.switches.sum()
 
 
 def test_gated_models_are_segmented_by_how_they_weigh_their_modes(world):
@@ -129,11 +139,13 @@ def test_the_command_writes_a_table_and_json(world, tmp_path):
     series = TimeSeries.read(world / "slds.npz")
     dates = np.datetime64("2024-01-01T00:00:00") + np.arange(len(series))
     replace(series, times=dates).write(tmp_path / "timed.npz")
-    words = ("segment", world / "switching", tmp_path / "timed.npz", "--min-duration", 3)
+    words = ("segment", world / "switching", tmp_path / "timed.npz", "--min-duration", 3,
+             "--stickiness", 5)  # fmt: skip
     said = dynacl(*words, "--out", tmp_path / "s.csv")
     with open(tmp_path / "s.csv") as file:
         rows = list(csv.DictReader(file))
-    expected = DCL.load(world / "switching", device="cpu").segment(series, min_duration=3)
+    model = DCL.load(world / "switching", device="cpu")
+    expected = model.segment(series, min_duration=3, stickiness=5)
     for name in ("trial", "mode", "start", "stop", "duration"):
         assert [int(row[name]) for row in rows] == expected.segments[name].tolist()
     assert rows[0]["start_time"] == "2024-01-01T00:00:00"
@@ -156,6 +168,10 @@ def test_what_cannot_be_segmented_is_refused_in_one_sentence(world, tmp_path):
     assert "Linear has no modes" in refusal("segment", world / "driven", world / "driven.npz")
     said = refusal("segment", world / "switching", data, "--min-duration", 0)
     assert "--min-duration: got 0; wanted a whole number of at least 1, in steps" in said
+    said = refusal("segment", world / "switching", data, "--stickiness", 0)
+    assert "--stickiness: got 0.0; wanted a positive number" in said
+    said = refusal("segment", world / "gated", data, "--stickiness", 2)
+    assert "--stickiness: these modes are read off the state" in said
     said = refusal("segment", world / "switching", data, "--out", tmp_path / "s.txt")
     assert "--out: cannot write .txt; wanted .csv or .json" in said
     with pytest.raises(InputError, match=r"min_duration: got 2\.5"):

@@ -118,6 +118,62 @@ def test_a_module_and_its_name_are_one_model(growing):
     assert made[1].stability_ is not None
 
 
+@pytest.fixture(scope="module")
+def turning():
+    """Rotations with noise that do not grow, in trials of 120 steps."""
+    return simulate.lds(rng=np.random.default_rng(0), d=2, trials=20, steps=120, mixing="none",
+                        noise=0.02, angle=10.0)  # fmt: skip
+
+
+def as_told(as_it_is, data, growth, **changed):
+    """A model whose dynamics is the best linear one of the data, made to grow by so much."""
+    x = np.stack(data.split(data.observations))
+    now, following = x[:, :-1].reshape(-1, 2), x[:, 1:].reshape(-1, 2)
+    f = Linear(2, stable="auto")
+    f.matrix.data = torch.from_numpy(growth * np.linalg.lstsq(now, following)[0].T).float()
+    usual = {"encoder": as_it_is(2), "learning_rate": 1e-9, "dynamics_learning_rate": 1e-9}
+    return tiny(2, f, **(usual | changed)).fit(data)
+
+
+def test_held_out_data_choose_bounded_maps_where_trained_ones_run_off(as_it_is, turning, tmp_path):
+    model = as_told(as_it_is, turning, 1.05)
+    told = model.stability_
+    assert not told.left
+    assert max(told.radius_before) > 1.04
+    assert model.spectral_radius_[0] <= 1 + 1e-6
+    assert told.missed_after < told.missed_before
+    assert str(told).startswith("made stable: the largest spectral radius was 1.0")
+    assert "of held-out observations it misses" in str(told)
+    model.save(tmp_path)
+    loaded = DCL.load(tmp_path, encoder=as_it_is(2), dynamics=Linear(2, stable="auto"))
+    assert loaded.stability_ == told
+
+
+def test_held_out_data_choose_growth_where_the_data_grow(as_it_is):
+    """One regime: where modes switch, a held one is wrong far ahead, and growth makes it worse."""
+    x = np.random.default_rng(0).standard_normal((12, 2))
+    turn = 1.04 * np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+    data = list(np.stack([x @ np.linalg.matrix_power(turn.T, t) for t in range(40)], 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        free, model = (
+            fitted(as_it_is, data, "linear", stable=s, validation=0.4) for s in (False, "auto")
+        )
+    told = model.stability_
+    assert told.left
+    assert told.missed_after > told.missed_before
+    assert told.cost == 0
+    np.testing.assert_array_equal(model.spectral_radius_, free.spectral_radius_)
+    assert str(told).startswith("left as it was trained: the largest spectral radius is 1.04")
+
+
+def test_what_does_not_grow_or_cannot_be_judged_is_left_alone(as_it_is, turning):
+    assert as_told(as_it_is, turning, 0.9).stability_.norm <= 1
+    unjudged = as_told(as_it_is, turning, 1.05, validation=False)
+    assert unjudged.stability_ is None
+    assert unjudged.spectral_radius_[0] > 1.04
+
+
 def test_driven_models_keep_their_input_map(as_it_is):
     rng = np.random.default_rng(0)
     u, x = rng.standard_normal((8, 60, 1)), np.zeros((8, 60, 2))
@@ -141,7 +197,8 @@ def test_driven_models_keep_their_input_map(as_it_is):
         ({"dynamics": "mlp"}, "stable: got True, .* one of these names: linear, switching, tiles"),
         ({"similarity": "dot"}, "stable: got True, which has no effect here; .* the sphere"),
         ({"asymmetric": True}, "stable: got True, which has no effect here; .* one encoder"),
-        ({"stable": "yes"}, "stable: got 'yes'; wanted True or False"),
+        ({"stable": "yes"}, "stable: got 'yes'; wanted True, False or \"auto\""),
+        ({"stable": "auto", "similarity": "dot"}, "stable: got 'auto', which has no effect here"),
     ],
 )
 def test_what_cannot_be_kept_stable_is_refused(rotating, changed, match):

@@ -94,7 +94,7 @@ def test_neuroscientist_decodes_the_film_and_finds_nothing_in_shuffled_time(tmp_
     script = walk("neuroscientist")
     model = {"n_components": 3, "time_lags": (0, 2, 4), "max_iter": 60, "batch_size": 128}
     _, found, told = script.walk(script.made_up(), tmp_path, **model)
-    assert told["phase"].scores["latents"]["ridge"] > 0.7
+    assert told["phase"].figures["latents"]["ridge"] > 0.7
     assert told["phase"].chance["ridge"] < 0.2
     # Spikes are Poisson: even the true rates tell only so much of them.
     _, rate = script.rates(np.random.default_rng(0), 60, 150)

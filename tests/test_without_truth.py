@@ -165,7 +165,7 @@ def test_consistency_is_1_for_affine_copies_and_their_mean_is_aligned(driven, mo
 def test_seeds_are_refits_from_other_random_numbers(driven):
     found = evidence(fit(driven, validation=0.3), driven, seeds=3, horizons=(1,))
     assert isinstance(found.consistency, Consistency)
-    assert found.consistency.scores.shape == (3, 3)
+    assert found.consistency.r2.shape == (3, 3)
     assert found.consistency.pairs().min() > 0.9  # all start at the same linear model
     assert found.as_dict()["consistency"]["runs"] == 3
     assert "consistency of 3 runs" in str(found)

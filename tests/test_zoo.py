@@ -239,6 +239,8 @@ def test_only_tasks_without_a_row_of_this_recipe_are_run(
 def test_recipe_is_of_code_and_not_of_words(monkeypatch: pytest.MonkeyPatch) -> None:
     same = keeping._without_words
     assert same('"""A."""\nx = 1') == same('"""B."""\nx = 1  # one')
+    assert same('f(1, "some help")') == same('f(1, "other help")')
+    assert same('f("a")') != same('f("b")')
     assert same("x = 1") != same("x = 2")
     assert len(keeping.recipe()) == 8
 

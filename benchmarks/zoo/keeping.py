@@ -35,6 +35,8 @@ def _without_words(text: str) -> str:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [part for part in body if not _is_text(part)]  # type: ignore[attr-defined]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            node.value = ""  # a sentence: help, a reason, an error
     return ast.dump(tree)
 
 

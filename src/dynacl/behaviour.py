@@ -46,25 +46,25 @@ DECODERS: dict[str, tuple[Callable[[int], Any], Callable[[int], Any]]] = {
 class Decoded:
     """How well one label is told: by accuracy if it names categories, else by R².
 
-    scores: by what it is decoded from, then by decoder. chance: from latents, of shifted labels.
+    figures: by what it is decoded from, then by decoder. chance: from latents, of shifted labels.
     mode_accuracy, adjusted_rand: of modes against categories, if the model has modes: the share of
     steps that agree under the best matching, and the agreement beyond chance (1: the same).
     """
 
     categorical: bool
-    scores: dict[str, dict[str, float]]
+    figures: dict[str, dict[str, float]]
     chance: dict[str, float]
     mode_accuracy: float | None = None
     adjusted_rand: float | None = None
 
     @property
-    def score(self) -> str:
+    def measure(self) -> str:
         return "accuracy" if self.categorical else "R²"
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "score": "accuracy" if self.categorical else "r2",
-            **self.scores,
+            "measure": "accuracy" if self.categorical else "r2",
+            **self.figures,
             "chance": self.chance,
             "mode_accuracy": self.mode_accuracy,
             "adjusted_rand": self.adjusted_rand,
@@ -96,7 +96,7 @@ def decode_labels(
     >>> data = simulate.lds(rng=np.random.default_rng(0), trials=10, steps=100)
     >>> model = DCL(n_components=3, max_iter=10, random_state=0).fit(data)
     >>> found = decode_labels(model, data, labels={"first": data.truth.latents[:, 0]})
-    >>> list(found["first"].scores)
+    >>> list(found["first"].figures)
     ['latents', 'principal components', 'observations']
     """
     check_is_fitted(model, "encoder_")
@@ -113,10 +113,10 @@ def table(found: Mapping[str, Decoded]) -> str:
     width = max(len(f"{name} (accuracy)") for name in found) + 2
     lines = ["label".ljust(width) + "from".ljust(22) + "".join(f"{d:>12}" for d in DECODERS)]
     for name, one in found.items():
-        rows = {**one.scores, "chance (shifted)": one.chance}
-        for i, (source, scores) in enumerate(rows.items()):
-            head = f"{name} ({one.score})" if i == 0 else ""
-            cells = "".join(f"{_said(scores.get(d)):>12}" for d in DECODERS)
+        rows = {**one.figures, "chance (shifted)": one.chance}
+        for i, (source, figures) in enumerate(rows.items()):
+            head = f"{name} ({one.measure})" if i == 0 else ""
+            cells = "".join(f"{_said(figures.get(d)):>12}" for d in DECODERS)
             lines.append(head.ljust(width) + source.ljust(22) + cells)
         if one.mode_accuracy is not None:
             lines.append(" " * width + f"modes: {one.mode_accuracy:.3f} of the steps agree, "
@@ -159,11 +159,11 @@ def _decoded(
     kind = is_categorical(series.labels[name])
     by_fold = [_of_fold(train, test, name, kind, rng) for train, test in parts]
     sources = (LATENTS, COMPONENTS, OBSERVATIONS)
-    scores = {source: _mean([fold[source] for fold in by_fold]) for source in sources}
+    figures = {source: _mean([fold[source] for fold in by_fold]) for source in sources}
     chance = _mean([fold["chance"] for fold in by_fold])
     if not (kind and model.run_.dynamics.n_modes):
-        return Decoded(kind, scores, chance)
-    return Decoded(kind, scores, chance, *against_modes(model, series, series.labels[name]))
+        return Decoded(kind, figures, chance)
+    return Decoded(kind, figures, chance, *against_modes(model, series, series.labels[name]))
 
 
 def against_modes(model: DCL, series: TimeSeries, label: Array) -> tuple[float, float]:
@@ -193,18 +193,18 @@ def _of_fold(
     few = min(seen[LATENTS].shape[1], *seen[OBSERVATIONS].shape)
     pca = PCA(few, random_state=0).fit(seen[OBSERVATIONS])
     seen[COMPONENTS], new[COMPONENTS] = (pca.transform(p[OBSERVATIONS]) for p in (seen, new))
-    found = {k: _scores(seen[k], y[t], new[k], y_test[t_test], kind) for k in seen}
+    found = {k: _figures(seen[k], y[t], new[k], y_test[t_test], kind) for k in seen}
     by_chance = []
     for _ in range(SHIFTS):
         a, b = (shifted(p.labels[name], p.bounds, rng) for p in (train, test))
         rows = [_spread(~is_missing(values)) for values in (a, b)]
         if len(np.unique(a[rows[0]])) > 1:
             x, z = train.features[LATENTS][rows[0]], test.features[LATENTS][rows[1]]
-            by_chance.append(_scores(x, a[rows[0]], z, b[rows[1]], kind))
+            by_chance.append(_figures(x, a[rows[0]], z, b[rows[1]], kind))
     return {**found, "chance": _mean(by_chance)}
 
 
-def _scores(x: Array, y: Array, new: Array, true: Array, kind: bool) -> dict[str, float]:
+def _figures(x: Array, y: Array, new: Array, true: Array, kind: bool) -> dict[str, float]:
     """Of each decoder, fitted to x and y; of a label that does not vary, R² is not defined: NaN."""
     found = {}
     for name, (quantity, categories) in DECODERS.items():
@@ -217,8 +217,8 @@ def _scores(x: Array, y: Array, new: Array, true: Array, kind: bool) -> dict[str
     return found
 
 
-def _mean(scores: list[dict[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([one[name] for one in scores])) for name in DECODERS if scores}
+def _mean(figures: list[dict[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([one[name] for one in figures])) for name in DECODERS if figures}
 
 
 def _spread(there: Array) -> Array:
@@ -228,5 +228,5 @@ def _spread(there: Array) -> Array:
     return some
 
 
-def _said(score: float | None) -> str:
-    return "–" if score is None or score != score else f"{score:.3f}"
+def _said(figure: float | None) -> str:
+    return "–" if figure is None or figure != figure else f"{figure:.3f}"

@@ -24,11 +24,18 @@ FLOOR = 1e-100  # of evidence: small, and its products with probabilities are st
 TINY = np.finfo(float).tiny
 
 
-def decode(errors: Array, bounds: Array, degrees: int, posterior: Array | None = None) -> Array:
+def decode(
+    errors: Array,
+    bounds: Array,
+    degrees: int,
+    posterior: Array | None = None,
+    stickiness: float = 1.0,
+) -> Array:
     """The mode of each row, (n,), from squared prediction errors (n, K) of d = `degrees` numbers.
 
     bounds: the first row of each stretch of consecutive steps, and n. posterior: if given, how
-    likely each mode is at each row is written there, (n, K).
+    likely each mode is at each row is written there, (n, K). stickiness: the estimated odds of
+    leaving a mode are divided by it.
     """
     n, K = errors.shape
     chain = (_counted(errors.argmin(1), bounds, K) + np.eye(K)) / 2
@@ -39,7 +46,16 @@ def decode(errors: Array, bounds: Array, degrees: int, posterior: Array | None =
         before, chain = chain, _normalised(counts)
         if np.abs(chain - before).max() < SETTLED:
             break
+    if stickiness != 1:
+        modes, _, _ = smooth(errors, variance, sticky(chain, stickiness), bounds, posterior)
     return modes
+
+
+def sticky(chain: Array, factor: float) -> Array:
+    """The chain (K, K) with the odds of leaving each mode divided by `factor`."""
+    weights = chain * np.where(np.eye(len(chain), dtype=bool), factor, 1.0)
+    found: Array = weights / weights.sum(1, keepdims=True)
+    return found
 
 
 def smooth(

@@ -22,9 +22,9 @@ ROWS = (
     ("mode_accuracy", "mode accuracy, step by step"),
     ("mode_accuracy_sequence", "mode accuracy, decoded"),
     ("dyn_r2_1", "dynR², 1 step"),
-    ("dyn_r2_1_control", "  its control (no dynamics)"),
+    ("dyn_r2_1_control", "  identity control"),
     ("dyn_r2_10", "dynR², 10 steps"),
-    ("dyn_r2_10_control", "  its control (no dynamics)"),
+    ("dyn_r2_10_control", "  identity control"),
 )
 SHOWN = 300  # steps of the trial that is drawn
 
@@ -86,7 +86,7 @@ def _draw(out: Path, data: TimeSeries, models: dict[str, DCL]) -> None:
     model = models["DCL"]
     several = model.settings_.several_from
     histories = {name: model.history_ for name, model in models.items()}
-    training = plots.training(histories, model.run_.cap, several_from=several)
+    training = plots.training(histories, model.run_.chance, several_from=several)
     figures = {
         "latents": _latents(true, aligned),
         "modes": _modes(
@@ -110,7 +110,8 @@ def _latents(true: Array, aligned: dict[str, Array]) -> Figure:
         if i:
             axis.get_legend().remove()
         axis.label_outer()
-    figure.suptitle("Latent state of one trial, true and recovered up to an affine map")
+    figure.suptitle("Latent state of one trial, true and recovered up to an affine map",
+                    fontsize="medium")  # fmt: skip
     return figure
 
 
@@ -124,8 +125,10 @@ def _modes(true: Sequence[Array], inferred: Sequence[Array]) -> Figure:
     for axis, modes, title in zip(axes, (a, b), ("true mode", "inferred mode"), strict=False):
         plots.mode_raster(list(modes), n_modes=K, ax=axis)
         axis.get_legend().remove()
-        axis.set_title(title)
+        axis.set_title(title, fontsize="medium")
+        axis.label_outer()
     axes[2].imshow(a != b, aspect="auto", cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
-    axes[2].set(title=f"differ ({(a != b).mean():.2%} of steps)")
     axes[2].set_xlabel("time step", fontsize="small")
+    axes[2].tick_params(labelsize="x-small")
+    axes[2].set_title(f"differ ({(a != b).mean():.2%} of steps)", fontsize="medium")
     return figure

@@ -17,20 +17,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from dynacl import assembly, inference, parameters, prediction, scoring
+from dynacl import assembly, beside, inference, parameters, prediction, scoring
 from dynacl.choosing.dynamics import choose
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.data.frames import names_of
+from dynacl.duration import announce
 from dynacl.facts import Facts
 from dynacl.forecasting import Forecasting
-from dynacl.judging import judge_for
+from dynacl.judging import far_ahead, judge_for
 from dynacl.keeping import Kept
 from dynacl.parameters import DECODERS
 from dynacl.segmentation import Segmentation, segmentation
 from dynacl.settling import settle
-from dynacl.shapes import Shaped, warn_of_y
+from dynacl.shapes import Shaped, check_control_names, warn_of_y
 from dynacl.signs import signs
 from dynacl.training import Callback, TrainingError, train
+from dynacl.values import POSITIVE
 
 LOOKED_BACK = 10_000  # rows of the training data that are scored when it is over
 
@@ -70,6 +72,7 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     spectrum_ : Spectrum or None, eigenvalues, time constants and frequencies of each mode.
     n_features_in_, n_iter_ : int
     feature_names_in_ : array of str, where X had names for its columns.
+    control_names_in_ : tuple of str or None, where u had.
 
     Examples
     --------
@@ -88,7 +91,7 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         n_modes: int = 5,
         *,
         bias: bool = False,
-        stable: bool = False,
+        stable: bool | str = False,
         degree: int = 2,
         lipschitz: float | None = None,
         encoder: nn.Module | None = None,
@@ -242,17 +245,23 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         trials = [inferred[a : max(a, b - offset)] for a, b in series.spans()]
         return self._modes_like(X, whole, trials, self.settings_.past, offset)
 
-    def segment(self, X: Any, *, u: Any = None, min_duration: int = 1) -> Segmentation:
+    def segment(
+        self, X: Any, *, u: Any = None, min_duration: int = 1, stickiness: float = 1.0
+    ) -> Segmentation:
         """When each trial is in which mode: a table of segments, how certain each is, durations.
 
         min_duration: the fewest steps that a mode lasts; of all sequences of modes that keep to it,
-        the likeliest is taken. With 1 the modes are those of `modes`.
+        the likeliest is taken. stickiness: the odds of leaving a mode, as they are estimated from
+        X, are divided by it. With 1 and 1 the modes are those of `modes`.
         """
         check_is_fitted(self, "encoder_")
+        if not POSITIVE.accepts(stickiness):
+            raise InputError(f"stickiness: got {stickiness!r}; wanted {POSITIVE.wanted}")
         f, whole = self.run_.dynamics, self._driven(X, u)
         inference.check_modes(f)
         series, x, now = self._latents(whole)
-        found, t = inference.mode_probabilities(f, series, now, x, self.settings_.time_offset)
+        offset = self.settings_.time_offset
+        found, t = inference.mode_probabilities(f, series, now, x, offset, stickiness)
         cuts = np.searchsorted(t, series.bounds)
         trials = [found[a:b] for a, b in pairwise(cuts)]
         times = None if whole.times is None else whole.split(whole.times)
@@ -316,11 +325,12 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         if reset:
             series = TimeSeries.of(X, u)
             self._remember_features(series)
-            self.n_controls_in_ = series.n_controls
+            self.n_controls_in_, self.control_names_in_ = series.n_controls, series.control_names
             return series
         self._check_names(names_of(X))  # first: in other columns other things are wrong
         series = TimeSeries.of(X, u)
         self._check_features(series)
+        check_control_names(self.control_names_in_, series.control_names)
         return series.within(self.run_.units, self.run_.control_units)
 
     def _seen(self, X: Any, u: Any = None) -> TimeSeries:
@@ -347,6 +357,8 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         self.scores_: dict[str, float] = {}
         seen, held = assembly.held_out(self.run_, series)
         judge = None if held is None else judge_for(self.run_, seen, held, series)
+        if self.verbose:
+            announce(self.run_, seen, until)
         try:
             train(
                 self.run_, seen, until=until, callback=callback, judge=judge, verbose=self.verbose
@@ -371,8 +383,8 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
 
     def _settle(self, series: TimeSeries, seen: TimeSeries, held: TimeSeries | None) -> DCL:
         run = self.run_
-        self.settled_ = settle(run, series)
-        prediction.prepare(run, seen, held)
+        self.settled_ = settle(run, series, far_ahead(run, seen, held))
+        beside.prepare(run, seen, held)
         self.held_out_ = None if held is None else prediction.held_out(run, held, run.horizons)
         return self._remember()
 

@@ -37,8 +37,9 @@ def evaluate(
     train: Any = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """R², dynR² with controls, mode accuracy, errors of A and B, MCC; None: it does not apply, and
-    `reasons` has why.
+    """R², dynR² beside its identity control, mode accuracy, errors of A and B, MCC.
+
+    None: a figure does not apply, and `reasons` has why.
 
     Data without truth are judged by predictions of observations: `evidence(model, data)` as a dict.
 

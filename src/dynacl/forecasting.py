@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from dynacl import inference, prediction
 from dynacl.data import Array, InputError, TimeSeries, in_order
+from dynacl.data.frames import names_of
 from dynacl.run import Run
 from dynacl.settings import Settings
-from dynacl.shapes import is_one, like
+from dynacl.shapes import check_control_names, is_one, like
 from dynacl.values import Whole
 
 
@@ -31,6 +35,7 @@ class Forecasting:
     settings_: Settings
     transitions_: Array | None
     n_controls_in_: int
+    control_names_in_: tuple[str, ...] | None
 
     @abstractmethod
     def _series(self, X: Any, u: Any = None, reset: bool = False) -> TimeSeries: ...
@@ -51,8 +56,9 @@ class Forecasting:
         """Roll out from the end of each trial: (steps, d), or (steps, D) with `observations`.
 
         u: the control input, (steps, d_u), for models that have one: one row per forecast step. Row
-        0 acts on the last observed step: it is the last row of the past u. A model with
-        `control_lags` or hidden modes needs that past u too: as TimeSeries.of(X, past_u).
+        0 acts on the last observed step: it is the last row of the past u. One row more is the
+        input at the last forecast step, for observations that see it (`readout_.sees_inputs`). A
+        model with `control_lags` or hidden modes needs the past u too: as TimeSeries.of(X, past_u).
         modes: how a model with hidden modes goes on: "hold" the last inferred mode (the default),
         or "markov": the mean over modes that move by `transitions_`, which was learned in fit.
         A gated model reads its modes off the state: "gated", which is its default.
@@ -74,6 +80,7 @@ class Forecasting:
             raise InputError("X: the state to start from is told from past inputs too; wanted "
                              "TimeSeries.of(X, past_u) as X")  # fmt: skip
         series, x, _ = self._latents(series)
+        check_control_names(self.control_names_in_, names_of(u))
         control = inference.future_control(
             self.run_, in_order(u, X), int(steps), self.n_controls_in_, series.n_trials
         )
@@ -82,7 +89,7 @@ class Forecasting:
         inference.warn_of_divergence(f, x, out)
         if not observations:
             return like(X, series, list(out))
-        y = observed(self.run_, out)
+        y = observed(self.run_, out, self._present(control, int(steps)))
         if interval is None:
             return like(X, series, list(_given(self.run_, y)), columns=series.names or ())
         assert self.run_.errors is not None
@@ -90,10 +97,23 @@ class Forecasting:
         parts = (list(_given(self.run_, part)) for part in (y, *ends))
         return Forecast(*(like(X, series, part, columns=series.names or ()) for part in parts))
 
+    def _present(self, control: Tensor | None, steps: int) -> Array | None:
+        """The inputs at the steps that are forecast, (trials, steps, d_u), where these are seen."""
+        if control is None or not prediction.own_readout(self.run_).sees_inputs:
+            return None
+        if control.shape[1] == steps:
+            warnings.warn(f"u: ends at step {steps - 1}, and observations see the input at their "
+                          f"own step; the last row is held for step {steps}. Wanted "
+                          f"{steps + 1} rows", stacklevel=3)  # fmt: skip
+            control = torch.cat([control, control[:, -1:]], dim=1)
+        found: Array = control[:, 1:].cpu().numpy()
+        return found
+
     def reconstruct(self, Z: Any) -> Any:
         """Observations from latents, by `readout_`: an (n, d) array, or trials of such.
 
-        What latents do not tell of an observation, such as its noise, is at its mean.
+        What latents do not tell of an observation, such as its noise, is at its mean. So is what an
+        input at that step adds to a prediction.
         """
         check_is_fitted(self, "encoder_")
         latents = TimeSeries.of(Z, name="Z").within(None, None)
@@ -113,9 +133,9 @@ class Forecasting:
                              "wanted a fit with validation, and trials long enough")  # fmt: skip
 
 
-def observed(run: Run, x: Array) -> Array:
-    """What the readout makes of latents (..., d), in the units of the run."""
-    return prediction.observed(run.encoder, prediction.own_readout(run), x)
+def observed(run: Run, x: Array, u: Array | None = None) -> Array:
+    """What the readout makes of latents (..., d), and of inputs, in the units of the run."""
+    return prediction.observed(run.encoder, prediction.own_readout(run), x, u)
 
 
 def _given(run: Run, y: Array) -> Array:

@@ -105,18 +105,22 @@ def check_modes(f: Dynamics) -> None:
 
 
 def mode_probabilities(
-    f: Dynamics, series: TimeSeries, now: Array, x: Array, offset: int
+    f: Dynamics, series: TimeSeries, now: Array, x: Array, offset: int, stickiness: float = 1.0
 ) -> tuple[Array, Array]:
     """How likely each mode is at each step given its whole trial, (m, K), and the rows of these.
 
-    Of a model that reads its modes off the state: how it weighs them there.
+    Of a model that reads its modes off the state: how it weighs them there. stickiness: as in
+    `decoding.decode`.
     """
     t = series.steps(offset, allow_short=True)
     if not f.infers_modes:
+        if stickiness != 1:
+            raise InputError("stickiness: these modes are read off the state and not decoded as a "
+                             "chain; wanted 1, or min_duration instead")  # fmt: skip
         return _of_pairs(lambda now, *_: f.mode_weights(now), f, series, now, x, t, offset), t
     errors = _of_pairs(f.errors, f, series, now, x, t, offset)
     found = np.empty_like(errors)
-    decoding.decode(errors, _stretches(t), x.shape[1], found)
+    decoding.decode(errors, _stretches(t), x.shape[1], found, stickiness)
     return found, t
 
 
@@ -281,7 +285,11 @@ def check_forecast(run: Run, modes: str | None) -> None:
 
 
 def future_control(run: Run, u: Any, steps: int, n: int, n_trials: int) -> Tensor | None:
-    """The control to come of every trial, (n_trials, steps, n), from rows for one or for each."""
+    """The control to come of every trial, (n_trials, steps, n), from rows for one or for each.
+
+    With one row more where that was given: the input at the last step, which acts on what follows,
+    and on the observation there.
+    """
     if u is None:
         if n and run.dynamics.takes_control:
             raise InputError("u: missing; this model forecasts with its control input, from "
@@ -291,16 +299,19 @@ def future_control(run: Run, u: Any, steps: int, n: int, n_trials: int) -> Tenso
         raise InputError("u: given, but this model was fitted without a control input")
     future = TimeSeries.of(u, name="u")
     rows, lengths = future.observations, future.lengths.tolist()
-    wanted = f"wanted ({steps}, {n}), once or for each of the {n_trials} trials"
+    wanted = (f"wanted ({steps}, {n}), once or for each of the {n_trials} trials; or one row "
+              "more, the input at the last step")  # fmt: skip
     if len(lengths) not in (1, n_trials):
         raise InputError(f"u: got {len(lengths)} trials; {wanted}")
     for i, length in enumerate(lengths):
-        if len(lengths) > 1 and length != steps:
+        if len(lengths) > 1 and (length != lengths[0] or length - steps not in (0, 1)):
             raise InputError(f"u[{i}]: got shape {(length, rows.shape[1])}; {wanted}")
-    if rows.shape not in ((steps, n), (n_trials * steps, n)):
+    few = (steps, steps + 1) if len(lengths) == 1 else (lengths[0],)
+    given = next((k for k in few if rows.shape in ((k, n), (n_trials * k, n))), None)
+    if given is None:
         raise InputError(f"u: got shape {rows.shape}; {wanted}")
     rows = exchange(rows, future.units, run.control_units, "u")
-    control = rows.reshape(-1, steps, n)
+    control = rows.reshape(-1, given, n)
     return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
 
 

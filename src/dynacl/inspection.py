@@ -77,7 +77,10 @@ def doubts(series: TimeSeries) -> list[str]:
         f"columns {_name(a, series)} and {_name(b, series)} are the same"
         for a, b in _twins(y, set(constant.tolist()))
     ]
-    for what, values, names in (("", y, series.names), ("control: ", series.control, None)):
+    for what, values, names in (
+        ("", y, series.names),
+        ("control: ", series.control, series.control_names),
+    ):
         if values is not None and np.isnan(values).any():
             gap = _longest(np.any(np.isnan(values), axis=1), series)
             found.append(f"{what}values are missing {where(values, names)}; the longest gap has "
@@ -105,6 +108,7 @@ def summary(series: TimeSeries) -> dict[str, Any]:
         "shortest": int(series.lengths.min()),
         "longest": int(series.lengths.max()),
         "controls": series.n_controls,
+        "control_names": series.control_names,
         "labels": {name: _kind(label) for name, label in series.labels.items()},
         "interval": interval,
         "truth": series.truth is not None,

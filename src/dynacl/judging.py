@@ -7,14 +7,22 @@ that it does not train on, and never ends below where it started.
 from __future__ import annotations
 
 import copy
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.prediction import fit_readout, held_out, horizons_for, listed, missed_volume
+from dynacl.prediction import (
+    fit_readout,
+    held_out,
+    horizons_for,
+    listed,
+    missed_volume,
+    room_in,
+)
+from dynacl.progress import share
 from dynacl.refitting import PAIRS, fit_dynamics, spread
 from dynacl.run import Run, Snapshot
 from dynacl.sampling import rows
@@ -27,6 +35,7 @@ CLEARLY = 0.02  # of the mean logarithm of what is missed: less is noise
 BADLY = 0.3  # by which the last look must be worse than the best, for the best to be handed out
 PATIENCE = 3  # looks, all badly worse than the best and not gaining, after which training stops …
 STEADY = 100  # … but not before so many steps
+FAR = 100  # steps ahead by which roll-outs are judged, at most
 
 
 def split(
@@ -97,6 +106,20 @@ def _apart(series: TimeSeries, trials: Array) -> tuple[TimeSeries, TimeSeries]:
 def judge_for(run: Run, series: TimeSeries, held: TimeSeries, whole: TimeSeries) -> Judge:
     """Of predictions one step ahead, and as far as observations are correlated, and in between."""
     return Judge(series, held, whole, horizons_for(run, series, held))
+
+
+def far_ahead(run: Run, seen: TimeSeries, held: TimeSeries | None) -> Callable[[], float] | None:
+    """What the run, as it then is, misses of held-out observations near and far ahead.
+
+    The mean logarithm, as of the judge. None: nothing is held out.
+    """
+    if held is None or not run.encoder.symmetric:
+        return None
+    furthest = max(1, min(FAR, (room_in(run, held) - 1) // (2 * run.settings.time_offset)))
+    horizons = sorted({1, round(furthest**0.5), furthest})
+    return lambda: held_out(
+        run, held, horizons, readout=fit_readout(run, seen), beside=False
+    ).figure()
 
 
 @dataclass
@@ -207,5 +230,4 @@ class Judge:
 
 
 def _share(figure: float) -> str:
-    """A mean logarithm as the share of the variance that it stands for."""
-    return f"{math.exp(figure):.2g} of the variance"
+    return f"{share(figure)} of the variance"

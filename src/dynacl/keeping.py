@@ -41,6 +41,7 @@ class Kept(BaseEstimator):
     n_features_in_: int
     feature_names_in_: Array
     n_controls_in_: int
+    control_names_in_: tuple[str, ...] | None
 
     def save(self, path: str | os.PathLike[str], *, checkpoint: bool = False) -> None:
         """Write model.safetensors and config.json into this folder, in place of another model.
@@ -57,6 +58,7 @@ class Kept(BaseEstimator):
             "n_features": self.n_features_in_,
             "names": vars(self).get("feature_names_in_", np.array([])).tolist(),
             "n_controls": self.n_controls_in_,
+            "control_names": self.control_names_in_,
             "units": _listed(run.units),
             "control_units": _listed(run.control_units),
             "data": self.data_,
@@ -116,6 +118,7 @@ class Kept(BaseEstimator):
         model.n_features_in_, model.n_controls_in_ = config["n_features"], config["n_controls"]
         if names := config.get("names"):
             model.feature_names_in_ = np.array(names, dtype=object)
+        model.control_names_in_ = tuple(map(str, config.get("control_names") or ())) or None
         model.data_ = config.get("data")
         choice = config.get("choice")
         model.choice_ = None if choice is None else Selection.read(choice)

@@ -21,7 +21,7 @@ PER_NUMBER = 10  # rows per regressor: of wider frames only the leading principa
 
 @final
 class ARX:
-    """y_{t+1} = c + Σ_i A_i y_{t−i} + Σ_i B_i u_{t−i} over the lags i, by least squares.
+    """y_{t+1} = c + Σ_i A_i y_{t−i} + Σ_i B_i u_{t−i} + D u_{t+1} over the lags i, least squares.
 
     Without a control input it is a vector autoregression. Where frames are wide for their number,
     their leading principal components are predicted, and the rest is taken to be at its mean.
@@ -29,10 +29,11 @@ class ARX:
     Parameters
     ----------
     lags : steps back from now that a prediction sees, such as (0, 1, 2, 3).
+    feedthrough : whether it sees the input at the step that it is of, too; else D is 0.
     """
 
-    def __init__(self, lags: Sequence[int] = LAGS) -> None:
-        self.lags = _checked(lags)
+    def __init__(self, lags: Sequence[int] = LAGS, feedthrough: bool = False) -> None:
+        self.lags, self.feedthrough = _checked(lags), feedthrough
 
     @property
     def past(self) -> int:
@@ -52,7 +53,7 @@ class ARX:
         z = self.frames.inside(series.observations)
         parts = [z[rows].reshape(n, -1), np.ones((n, 1))]
         if series.control is not None:
-            parts.append(series.control[rows].reshape(n, -1).astype(float))
+            parts.append(self._inputs(series.control, t))
         self.weights = least_squares(np.concatenate(parts, 1), z[t + 1])
         return self
 
@@ -66,7 +67,8 @@ class ARX:
 
     def rolled_out(self, series: TimeSeries, starts: Array, steps: int) -> Array:
         """As `ahead`, of a series in the units that the model was fitted in, and in these."""
-        starts = _starts(series, starts, steps, self.past, self.n_controls)
+        reach = steps + self.feedthrough
+        starts = _starts(series, starts, steps, reach, self.past, self.n_controls)
         back = np.arange(self.past, -1, -1)
         known = self.frames.inside(series.observations[starts[:, None] - back])
         path = np.concatenate([known, np.empty((len(starts), steps, known.shape[2]))], axis=1)
@@ -75,10 +77,15 @@ class ARX:
             for j in range(steps):
                 parts = [path[:, self.past + j - lags].reshape(len(starts), -1), one]
                 if series.control is not None and self.n_controls:
-                    rows = starts[:, None] + j - lags
-                    parts.append(series.control[rows].reshape(len(starts), -1).astype(float))
+                    parts.append(self._inputs(series.control, starts + j))
                 path[:, self.past + j + 1] = np.concatenate(parts, 1) @ self.weights
             return self.frames.outside(path[:, self.past + 1 :])
+
+    def _inputs(self, control: Array, t: Array) -> Array:
+        """What the step from t on sees of the inputs, side by side."""
+        rows = t[:, None] - np.array([*self.lags, *([-1] if self.feedthrough else [])])
+        inputs: Array = control[rows].reshape(len(t), -1).astype(float)
+        return inputs
 
     def arrays(self) -> dict[str, Array]:
         """All that was fitted; `of_arrays` makes the same model of it."""
@@ -87,7 +94,8 @@ class ARX:
 
     @classmethod
     def of_arrays(cls, lags: Sequence[int], n_controls: int, arrays: Mapping[str, Array]) -> ARX:
-        made = cls(lags)
+        numbers = len(lags) * (arrays["into"].shape[1] + n_controls) + 1
+        made = cls(lags, len(arrays["weights"]) > numbers)
         made.n_controls, made.weights = n_controls, arrays["weights"]
         made.frames = _Frames.__new__(_Frames)
         made.frames.mean, made.frames.into = arrays["mean"], arrays["into"]
@@ -108,6 +116,8 @@ class LinearStateSpace:
     n_components : d, of the state. A window that has fewer dimensions is taken as it is.
     lags : steps back from now of the observations that the state is read off.
     control_lags : the same of the inputs, all at least 1. None: the lags but 0.
+    feedthrough : whether a prediction sees the input at the step that it is of, too: x_{t+1} has
+        B' u_{t+1} more, and y_t has D u_t.
 
     Attributes
     ----------
@@ -119,12 +129,17 @@ class LinearStateSpace:
         n_components: int,
         lags: Sequence[int] = LAGS,
         control_lags: Sequence[int] | None = None,
+        feedthrough: bool = False,
     ) -> None:
         if not Whole().accepts(n_components):
             raise InputError(f"n_components: got {n_components!r}; wanted {Whole().wanted}")
         self.n_components, self.lags = int(n_components), _checked(lags)
         inputs = tuple(lag for lag in self.lags if lag) if control_lags is None else control_lags
         self.control_lags = _checked(inputs, "control_lags", 1) if len(inputs) else ()
+        self.feedthrough = feedthrough
+        # With feedthrough, the window of the next state has an output that its input acts on.
+        self.acting: tuple[int, ...] = (0, 1) if feedthrough else (0,)
+        self.shown: tuple[int, ...] = (0,) if feedthrough else ()
 
     @property
     def past(self) -> int:
@@ -157,9 +172,9 @@ class LinearStateSpace:
         self.correlations = found.correlations
         t = series.steps(1, self.past, allow_short=True)
         x, following = self._state(series, t), self._state(series, t + 1)
-        self.step = least_squares(self._features(series, x, t), following)
+        self.step = least_squares(self._features(series, x, t, self.acting), following)
         z = self.frames.inside(series.observations)
-        self.readout = least_squares(_with_one(x), z[t])
+        self.readout = least_squares(self._features(series, x, t, self.shown), z[t])
         return self
 
     def transform(self, X: Any, u: Any = None) -> Array:
@@ -174,12 +189,13 @@ class LinearStateSpace:
         From frames and inputs up to the start, under the inputs of X from there on.
         """
         series = TimeSeries.of(X, u).within(self.units, self.control_units)
-        starts = _starts(series, starts, steps, self.past, self.n_controls)
+        reach = steps + self.feedthrough
+        starts = _starts(series, starts, steps, reach, self.past, self.n_controls)
         x, path = self._state(series, starts), []
         with np.errstate(over="ignore", invalid="ignore"):
             for j in range(steps):
-                x = self._features(series, x, starts + j) @ self.step
-                path.append(_with_one(x) @ self.readout)
+                x = self._features(series, x, starts + j, self.acting) @ self.step
+                path.append(self._features(series, x, starts + j + 1, self.shown) @ self.readout)
             return _given(self.units, self.frames.outside(np.stack(path, axis=1)))
 
     def _window(self, series: TimeSeries, t: Array) -> Array:
@@ -195,11 +211,11 @@ class LinearStateSpace:
         x: Array = (self._window(series, t) - self.mean) @ self.directions
         return x
 
-    def _features(self, series: TimeSeries, x: Array, t: Array) -> Array:
-        """What the step is linear in: the state, a constant and the present inputs."""
+    def _features(self, series: TimeSeries, x: Array, t: Array, inputs: tuple[int, ...]) -> Array:
+        """What a map is linear in: the state, a constant and inputs, so many steps from t on."""
         if series.control is None or not self.n_controls:
             return _with_one(x)
-        return np.concatenate([_with_one(x), series.control[t]], axis=1)
+        return np.concatenate([_with_one(x), *(series.control[t + i] for i in inputs)], axis=1)
 
 
 class _Frames:
@@ -255,14 +271,16 @@ def _checked(lags: Sequence[int], name: str = "lags", least: int = 0) -> tuple[i
     return tuple(int(lag) for lag in lags)
 
 
-def _starts(series: TimeSeries, starts: Array, steps: int, past: int, n_controls: int) -> Array:
-    """Rows to start from, which must have their past, and the inputs of all steps, in the trial."""
+def _starts(
+    series: TimeSeries, starts: Array, steps: int, inputs: int, past: int, n_controls: int
+) -> Array:
+    """Rows to start from, which must have their past, and so many inputs, in the trial."""
     if not Whole().accepts(steps):
         raise InputError(f"steps: got {steps!r}; wanted {Whole().wanted}")
     _same_inputs(series, n_controls)
     starts = np.asarray(starts, dtype=np.int64)
     first, end = (np.repeat(b, series.lengths) for b in (series.bounds[:-1], series.bounds[1:]))
-    ahead = steps - 1 if n_controls else 0
+    ahead = inputs - 1 if n_controls else 0
     bad = (starts - first[starts] < past) | (starts + ahead >= end[starts])
     if bad.any():
         raise InputError(f"starts: row {starts[bad][0]} has not {past} rows before it and {ahead} "

@@ -77,10 +77,11 @@ PARAMETERS: dict[str, Parameter] = {
                   flags=("--modes",), refused=False),  # evaluate(post_hoc="switching") takes it
         Parameter("bias", Flag(), False, "give linear dynamics an offset, one for each mode",
                   "dynamics"),
-        Parameter("stable", Flag(), False, "keep roll-outs of linear, switching or tiled dynamics "
-                  "bounded, in whatever order modes follow: when training stands still, its maps "
-                  "are replaced by the nearest that do not grow in a norm that all share",
-                  "dynamics"),
+        Parameter("stable", Flag(auto=True), False, "keep roll-outs of linear, switching or tiled "
+                  "dynamics bounded, in whatever order modes follow: when training stands still, "
+                  "its maps are replaced by the nearest that do not grow in a norm that all share. "
+                  '"auto": only if held-out observations, near and far ahead, are predicted at '
+                  "least as well by these", "dynamics"),
         Parameter("degree", Whole(), 2, "of polynomial dynamics", "dynamics"),
         Parameter("lipschitz", OrNone(POSITIVE), None, "bound on the slope of the correction of "
                   "mlp dynamics; below 1 the dynamics is invertible", "dynamics"),

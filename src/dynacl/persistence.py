@@ -156,7 +156,8 @@ def load_beside(run: Run, weights: Mapping[str, Tensor], n_controls: int) -> Non
 def _readout(weights: Mapping[str, Tensor]) -> Readout | None:
     if not weights:
         return None
-    made = Readout(len(weights["shift"]), len(weights["centre"]))
+    inputs = len(weights["feedthrough"]) if "feedthrough" in weights else 0
+    made = Readout(len(weights["shift"]), len(weights["centre"]), inputs)
     load_weights(made, {f"readout.{k}": v for k, v in weights.items()}, "readout")
     return made
 

@@ -173,8 +173,9 @@ class Portrait:
         at = len(series) - 1 - steps * offset
         x = inference.latents(run, series)
         path = inference.ahead_of(run, series.trimmed(past), x, x, np.array([at - past]), steps)[0]
-        predicted = prediction.observed(run.encoder, run.readout, path)
         rows = at + offset * np.arange(1, steps + 1)
+        inputs = None if series.control is None else series.control[rows]
+        predicted = prediction.observed(run.encoder, run.readout, path, inputs)
         y = series.given()
         chosen = _loud(series.observations, CHANNELS)
         restore = (lambda v: v) if series.units is None else series.units.restore

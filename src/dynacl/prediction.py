@@ -20,23 +20,16 @@ from torch import Tensor
 from dynacl import inference
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.encoders import Encoder
-from dynacl.intervals import Errors
-from dynacl.linear_models import ARX
 from dynacl.objective.limit import likelihood
 from dynacl.readout import Readout
 from dynacl.recipe import correlation_time
-from dynacl.run import Run, Start
+from dynacl.run import Run
 from dynacl.values import Lags
 
 ROWS = 4_000  # most rows that a readout is fitted to, and most starts that are judged
 FURTHEST = 20  # steps ahead that are judged, at most
+FOLD = 10.0  # nats that a row may cost at which an encoder folds: one such row decides nothing
 NUMBERS = 1 << 22  # of predicted observations in work at a time
-MOST = 20_000  # rows that an autoregression is fitted to …
-WORK = 1e9  # … and fewer where they are wide: it keeps a tenth as many components as rows
-ERRORS_TO = 100  # steps ahead for which errors are kept, at most, …
-ERRORS_AT = 12  # … at so many of these steps; between them they are interpolated
-ERRORS_OF = 1_000  # most forecasts that errors are taken of …
-FEWEST = 50  # … and fewest, from which a quantile can be told
 MODEL, START, IDENTITY, PERSISTENCE = "model", "linear start", "identity control", "persistence"
 WIDTH = len(IDENTITY) + 2  # of the first column of a table
 Ahead = Callable[[slice], Array]  # predictions of some of the starts, (n, H, D)
@@ -124,7 +117,19 @@ def fit_readout(run: Run, series: TimeSeries) -> Readout:
     with torch.inference_mode():
         x = run.encoder(windows.to(run.device)).cpu()
     y = torch.from_numpy(series.observations[t])
-    return Readout(x.shape[1], y.shape[1]).fit(x, y, torch.Generator().manual_seed(0))
+    readout = Readout(x.shape[1], y.shape[1]).fit(x, y, torch.Generator().manual_seed(0))
+    if series.control is not None:
+        _feed(run, readout, series.head(ROWS))
+    return readout
+
+
+def _feed(run: Run, readout: Readout, series: TimeSeries) -> None:
+    """Let the readout see the input at the step that is predicted, if predictions gain by it."""
+    starts = spread_starts(series, run.settings.time_offset, run.settings.past, ROWS)
+    if len(starts):
+        x, rows = _path(run, series, starts, (1,))[:, 0], starts + run.settings.time_offset
+        missed = series.observations[rows] - observed(run.encoder, readout, x)
+        readout.feed(*map(torch.from_numpy, (x, _inputs(series, rows), missed)))
 
 
 def horizons_for(run: Run, series: TimeSeries, judge: TimeSeries) -> tuple[int, ...]:
@@ -208,29 +213,6 @@ def spread_starts(series: TimeSeries, reach: int, past: int, most: int) -> Array
     return series.references(reach, past + 1, allow_short=True).spread(most)
 
 
-def errors(run: Run, held: TimeSeries) -> Errors | None:
-    """The errors of a run on data that it was not trained on; None: there are too few.
-
-    A hidden mode is taken from the last pair alone; a forecast decodes the trial, and errs less.
-    """
-    if run.readout is None or not run.encoder.symmetric:
-        return None
-    offset, past = run.settings.time_offset, run.settings.past
-    room = held.lengths - past - 1
-    counts = np.maximum(room - offset * np.arange(1, ERRORS_TO + 1)[:, None], 0).sum(1)
-    # As far as half of the starts go: the rest would be of the first steps of trials alone.
-    enough = int((counts >= max(FEWEST, counts[0] / 2)).sum())
-    if enough == 0:
-        return None
-    horizons = np.unique(np.geomspace(1, enough, min(enough, ERRORS_AT)).round().astype(np.int64))
-    most = int(np.clip(2 * NUMBERS // (len(horizons) * held.n_features), FEWEST, ERRORS_OF))
-    starts = spread_starts(held, enough * offset, past, most)
-    true = held.observations[starts[:, None] + horizons * offset]
-    found = true - by_run(run, run.readout, held, starts, horizons.tolist())(slice(None))
-    # Forecasts whose steps overlap err alike.
-    return Errors.of(horizons, found, np.minimum(len(starts), 1 + counts[0] // horizons))
-
-
 def missed_volume(run: Run, series: TimeSeries, horizons: Sequence[int]) -> float | None:
     """What the run misses of a state that frames show whole, all directions alike; lower is better.
 
@@ -252,7 +234,7 @@ def missed_volume(run: Run, series: TimeSeries, horizons: Sequence[int]) -> floa
         with torch.inference_mode():
             _, slopes = run.encoder.with_slopes(run.encoder.frames(frames))
             missed = torch.from_numpy(x[starts + step] - path[:, i])
-            found.append(2 * float(likelihood(missed, slopes.cpu()).total) / x.shape[1])
+            found.append(2 * float(likelihood(missed, slopes.cpu(), FOLD).total) / x.shape[1])
     figure = float(np.mean(found))
     return figure if np.isfinite(figure) else np.inf
 
@@ -268,8 +250,10 @@ def checked(run: Run, horizons: Sequence[int], name: str = "horizons") -> tuple[
     return tuple(int(h) for h in horizons)
 
 
-def observed(encoder: Encoder, readout: Readout, x: Array) -> Array:
+def observed(encoder: Encoder, readout: Readout, x: Array, u: Array | None = None) -> Array:
     """Observations of latents (…, d): by the readout, and exactly where the encoder can be undone.
+
+    u: the inputs at the steps that these latents predict, (…, d_u), for a readout that sees them.
 
     A readout is never quite right, and less so the more a mixing bends: it would favour latents
     from which observations are easy to tell, such as linear ones.
@@ -277,6 +261,8 @@ def observed(encoder: Encoder, readout: Readout, x: Array) -> Array:
     flat = torch.from_numpy(x.reshape(-1, x.shape[-1]))
     with torch.inference_mode():
         y = encoder.undone(flat.to(next(encoder.parameters())), readout(flat).to(flat)).cpu()
+        if u is not None and readout.sees_inputs:
+            y = y + readout.fed(flat, torch.from_numpy(u.reshape(len(flat), -1))).to(y)
     found: Array = y.numpy().reshape(*x.shape[:-1], -1)
     return found
 
@@ -285,19 +271,28 @@ def by_run(
     run: Run, readout: Readout, series: TimeSeries, starts: Array, horizons: Sequence[int]
 ) -> Ahead:
     """By encoder, dynamics and readout, as the run is now."""
+    path = _path(run, series, starts, horizons)
+    rows = starts[:, None] + np.array(horizons) * run.settings.time_offset
+    encoder = copy.deepcopy(run.encoder)  # as it is now
+
+    def ahead(part: slice) -> Array:
+        return observed(encoder, readout, path[part], _inputs(series, rows[part]))
+
+    return ahead
+
+
+def _path(run: Run, series: TimeSeries, starts: Array, horizons: Sequence[int]) -> Array:
+    """Latents so many steps after these rows, (n, H, d), from the past alone."""
     past = run.settings.past
     x = inference.latents(run, series)
     now = inference.references(run, series, x)
     t = np.searchsorted(series.with_past(past), starts)
-    cut = series.trimmed(past)
-    path = inference.ahead_of(run, cut, now, x, t, max(horizons))[:, np.array(horizons) - 1]
+    path = inference.ahead_of(run, series.trimmed(past), now, x, t, max(horizons))
+    return path[:, np.array(horizons) - 1]
 
-    encoder = copy.deepcopy(run.encoder)  # as it is now
 
-    def ahead(part: slice) -> Array:
-        return observed(encoder, readout, path[part])
-
-    return ahead
+def _inputs(series: TimeSeries, rows: Array) -> Array | None:
+    return None if series.control is None else series.control[rows]
 
 
 def _by_others(
@@ -312,15 +307,21 @@ def _by_others(
         arx, after = run.arx, np.array(horizons) * run.settings.time_offset
         name = "ARX" if arx.n_controls else "VAR"
         found[name] = lambda p: arx.rolled_out(series, starts[p], int(after.max()))[:, after - 1]
-    found[IDENTITY] = _standing(run, readout, series, starts)
+    found[IDENTITY] = _standing(run, readout, series, starts, horizons)
     return found
 
 
-def _standing(run: Run, readout: Readout, series: TimeSeries, starts: Array) -> Ahead:
-    """By encoder and readout, as if the latents stayed where they are."""
+def _standing(
+    run: Run, readout: Readout, series: TimeSeries, starts: Array, horizons: Sequence[int]
+) -> Ahead:
+    """By encoder and readout, as if the latents stayed where they are; inputs are seen as ever."""
     t = np.searchsorted(series.with_past(run.settings.past), starts)
-    x = inference.latents(run, series)[t]
-    return lambda part: observed(run.encoder, readout, x[part])[:, None]
+    x = inference.latents(run, series)[t][:, None]
+    if not readout.sees_inputs:
+        return lambda part: observed(run.encoder, readout, x[part])
+    rows = starts[:, None] + np.array(horizons) * run.settings.time_offset
+    x = x.repeat(len(horizons), axis=1)
+    return lambda part: observed(run.encoder, readout, x[part], _inputs(series, rows[part]))
 
 
 @contextmanager
@@ -335,27 +336,3 @@ def at_start(
         yield
     finally:
         run.restore(before)
-
-
-# -- what a run keeps ------------------------------------------------------------------------------
-
-
-def prepare(run: Run, seen: TimeSeries, held: TimeSeries | None) -> None:
-    """All that `held_out` needs, from what the run trains on; when it stands still."""
-    run.readout = fit_readout(run, seen)
-    run.horizons = horizons_for(run, seen, seen if held is None else held)
-    run.errors = None if held is None else errors(run, held)
-    if run.arx is None:
-        run.arx = ARX(run.settings.time_lags).fit(seen.head(_enough(run, seen)))
-    if run.start is None and run.floor is not None:
-        before = run.weights()
-        run.restore(run.floor.weights)
-        run.start = Start(run.encoder.linear_part(), run.floor.weights["dynamics"],
-                          fit_readout(run, seen))  # fmt: skip
-        run.restore(before)
-
-
-def _enough(run: Run, series: TimeSeries) -> int:
-    """Rows that an autoregression is fitted to: it may take a second, by rows × numbers²."""
-    numbers = len(run.settings.time_lags) * series.n_features
-    return int(np.clip(WORK / numbers**2, (100 * WORK) ** (1 / 3), MOST))

@@ -14,6 +14,7 @@ from types import TracebackType
 from tqdm.auto import tqdm
 
 _log = logging.getLogger(__name__)
+MANY = math.log(1000)  # of the variance: how much more does not matter
 QUIET = 5.0  # seconds between two lines in a log
 
 
@@ -44,7 +45,7 @@ class Progress:
     def show(self, step: int, record: dict[str, float], chance: float | None) -> None:
         judged = ""
         if "held_out" in record:  # a mean logarithm: back to a share of the variance
-            judged = f", {math.exp(record['held_out']):.2%} of held-out data missed"
+            judged = f", {share(record['held_out'], '.2%')} of held-out data missed"
         beside = "" if chance is None else f" (chance: {chance:.2f})"
         self.tell(step, f"loss {record['loss']:.4f}{beside}{judged}")
 
@@ -76,3 +77,11 @@ def say(text: str) -> None:
         _log.info(text)
     else:
         tqdm.write(text, file=sys.stderr)
+
+
+def share(figure: float, form: str = ".2g") -> str:
+    """A mean logarithm of what is missed, as the share of the variance that it stands for.
+
+    An encoder that folds, or a roll-out that runs off, may miss any number of times as much.
+    """
+    return format(math.exp(figure), form) if figure < MANY else "many times all"

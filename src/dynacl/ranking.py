@@ -69,7 +69,7 @@ def simplest(results: Mapping[str, Any]) -> int:
     folds = [k for k in results if k.startswith("split") and k.endswith("_test_score")]
     scores = np.stack([results[k] for k in folds], axis=1)
     if (scores > 1).any():
-        raise InputError(f"scoring: got a score of {scores.max():.3g}; wanted prediction_score, "
+        raise InputError(f"scoring: got {scores.max():.3g}; wanted prediction_score, "
                          "which is an R²")  # fmt: skip
     ratio = np.where(np.isfinite(scores), decibels(1 - scores[..., None]), -np.inf)
     return one_standard_error(ratio, CLEARLY)

@@ -3,6 +3,11 @@
 It is fitted once, on rows x̂_t → y_t of the training data, never on predicted latents: a flexible
 readout would then learn the dynamics itself. A linear readout would favour linear encoders, as
 observations bend where latents do not.
+
+A prediction may see the input at the step that it is of, too (`feed`). An input acts on an
+observation at once where there is feedthrough, y_t = g(x_t) + D u_t. Latents of a window that has
+y_t know of that already; predicted ones do not. What is added is linear in the input alone, so it
+cannot learn the dynamics.
 """
 
 from __future__ import annotations
@@ -15,11 +20,18 @@ from torch import Tensor, nn
 FEATURES = 300  # random functions of the latents, beside the latents themselves
 ROWS = 20_000  # most rows that it is fitted to
 PENALTIES = tuple(10.0**k for k in range(-8, 3))  # of the ridge, tried on rows left out
+STRETCHES = 16  # of rows; every fourth is left out and says whether predictions see the input …
+FEWEST = 20  # … of so many rows at least …
+CLEARLY = 0.02  # … and by this share of the squared error
 
 
 @final
 class Readout(nn.Module):
-    """y ≈ c + W [z, tanh(A z + a)] with z the latents at zero mean and unit variance."""
+    """y ≈ c + W [z, tanh(A z + a)] with z the latents at zero mean and unit variance.
+
+    And, of predicted latents, + D (u − U [z, 1]) where `feed` found it: what the present input
+    adds, beyond what latents tell of it.
+    """
 
     shift: Tensor
     scale: Tensor
@@ -27,8 +39,11 @@ class Readout(nn.Module):
     offset: Tensor
     weight: Tensor
     centre: Tensor
+    expected: Tensor
+    feedthrough: Tensor
 
-    def __init__(self, d: int, n_features: int) -> None:
+    def __init__(self, d: int, n_features: int, n_controls: int = 0) -> None:
+        """n_controls: inputs that predictions see, of a readout that is read from a file."""
         super().__init__()
         m = FEATURES
         for name, shape in {
@@ -36,14 +51,33 @@ class Readout(nn.Module):
             "weight": (d + m, n_features), "centre": (n_features,),
         }.items():  # fmt: skip
             self.register_buffer(name, torch.zeros(shape))
+        self._see(torch.zeros(d + 1, n_controls), torch.zeros(n_controls, n_features))
+
+    def _see(self, expected: Tensor, feedthrough: Tensor) -> None:
+        kept = len(feedthrough) > 0  # files without it are read, and written, as they were
+        self.register_buffer("expected", expected, persistent=kept)
+        self.register_buffer("feedthrough", feedthrough, persistent=kept)
+
+    @property
+    def sees_inputs(self) -> bool:
+        return len(self.feedthrough) > 0
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.features(x) @ self.weight + self.centre
         return y
 
     def features(self, x: Tensor) -> Tensor:
-        z = (x.to(self.weight.dtype) - self.shift) / self.scale
+        z = self._scaled(x)
         return torch.cat([z, torch.tanh(z @ self.inner + self.offset)], dim=-1)
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        return (x.to(self.weight.dtype) - self.shift) / self.scale
+
+    def fed(self, x: Tensor, u: Tensor) -> Tensor:
+        """What present inputs u (n, d_u) add to the observations of predicted latents x (n, d)."""
+        z = self._scaled(x)
+        added: Tensor = (u.to(z) - z @ self.expected[:-1] - self.expected[-1]) @ self.feedthrough
+        return added
 
     @torch.no_grad()
     def fit(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Readout:
@@ -67,6 +101,41 @@ class Readout(nn.Module):
         best = PENALTIES[int(torch.stack(errors).argmin())]
         self.weight.copy_(_Ridge(features, target)(best))
         return self.float()
+
+    @torch.no_grad()
+    def feed(self, x: Tensor, u: Tensor, missed: Tensor) -> None:
+        """Let predictions see the present inputs, where rows left out gain clearly by it.
+
+        x: predicted latents (n, d), in the order of time. u: the inputs at the steps that they are
+        of. missed: what observations are there, less what the readout makes of x.
+        """
+        n = len(x)
+        if n < STRETCHES * FEWEST or not (x.isfinite().all() and missed.isfinite().all()):
+            return
+        z = torch.cat([self._scaled(x), torch.ones(n, 1)], dim=1).double()
+        u, missed = u.double(), missed.double()
+
+        def solved(rows: Tensor) -> tuple[Tensor, Tensor]:
+            expected = _least_squares(z[rows], u[rows])
+            return expected, _least_squares((u - z @ expected)[rows], missed[rows])
+
+        stretch = STRETCHES * torch.arange(n) // n
+        held = stretch % 4 == 0
+        expected, D = solved(~held)
+        left = (missed - (u - z @ expected) @ D).square().sum(1)
+        before, after = (
+            torch.stack([e[stretch == k].mean() for k in range(0, STRETCHES, 4)])
+            for e in (missed.square().sum(1), left)
+        )
+        # In each stretch: what is slow may go with a slow input for a while, by chance.
+        if (after < before).all() and after.mean() < (1 - CLEARLY) * before.mean():
+            self._see(*(found.float() for found in solved(torch.ones_like(held))))
+
+
+def _least_squares(features: Tensor, target: Tensor) -> Tensor:
+    """The smallest solution, where inputs or latents depend on each other."""
+    found: Tensor = torch.linalg.lstsq(features, target, driver="gelsd").solution
+    return found
 
 
 class _Ridge:

@@ -16,7 +16,10 @@ import numpy as np
 
 from dynacl.data import InputError, TimeSeries
 from dynacl.parameters import PARAMETERS
+from dynacl.sampling import steps_apart
 from dynacl.settings import KINDS, PROTOCOLS, Settings, Wish, checked, default_steps
+
+FURTHEST = 8  # steps of a contrast, to which lags may lead it: many steps of a turn have many roots
 
 Layer = Mapping[str, tuple[Any, str]]  # setting: its value, and why
 
@@ -73,6 +76,9 @@ def said_by_data(
     if mixed and horizon > 1:
         horizon = correlation_time(series, offset, horizon)
         said["horizon"] = horizon, "Further on, observations have lost most of their correlation."
+    elif 1 < horizon < (apart := steps_apart(s["time_lags"], offset, horizon)) <= FURTHEST:
+        horizon = apart
+        said["horizon"] = horizon, "Windows that share a frame are told by it, whatever it means."
     room = max(1, (int(series.lengths.min()) - 1 - past - context * offset) // offset)
     if horizon > room:
         horizon = room

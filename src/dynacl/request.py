@@ -92,8 +92,8 @@ def check_parts(request: Request, f: Dynamics, geometry: Geometry) -> None:
                          f"dynamics={_said(request.dynamics)}, which is the map over one step"
                          )  # fmt: skip
     if f.stable and (geometry.scale_free or request.asymmetric):
-        raise InputError("stable: got True, which has no effect here; it needs dynamics that lead "
-                         "from latents to latents in the plane: one encoder, and another "
+        raise InputError(f"stable: got {f.stable!r}, which has no effect here; it needs dynamics "
+                         "that lead from latents to latents in the plane: one encoder, and another "
                          "similarity than on the sphere")  # fmt: skip
     if request.n_components < geometry.least_components:
         raise InputError(f"n_components: got {request.n_components}; wanted at least "

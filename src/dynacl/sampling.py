@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, final
 
@@ -139,3 +140,13 @@ def encoded_pairs(run: Run, data: Rows, t: Tensor) -> tuple[Tensor, Tensor, Tens
     ]
     now, following = map(torch.cat, zip(*pairs, strict=True))
     return now, following, None if data.u is None else data.u[t]
+
+
+def steps_apart(lags: Sequence[int], offset: int, least: int = 1) -> int:
+    """The fewest steps, from `least` on, after which a window has no frame of the window before.
+
+    Shared frames are known, and no prediction: with them, data without any order would score, and a
+    contrast would be won by latents that store frames.
+    """
+    shared = {a - b for a in lags for b in lags}
+    return next(h for h in itertools.count(least) if h * offset not in shared)

@@ -9,9 +9,7 @@ Predictions that tell nothing then score about 0, learned by heart or not.
 from __future__ import annotations
 
 import copy
-import itertools
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +20,7 @@ from dynacl import inference
 from dynacl.data import Array, TimeSeries
 from dynacl.objective.geometry.base import Geometry
 from dynacl.run import Run
+from dynacl.sampling import steps_apart
 
 JUDGED = 4_096  # most steps that are scored
 OTHERS = 2_048  # most states that the true one is told from
@@ -60,15 +59,6 @@ def score(run: Run, series: TimeSeries, now: Array, x: Array, horizon: int | Non
     others = _spread(np.arange(len(x)), OTHERS)
     own = t[:, None] + reach == others
     return bits(run.geometry, predicted, x[t + reach], x[others], own)
-
-
-def steps_apart(lags: Sequence[int], offset: int) -> int:
-    """The fewest steps after which a window has no frame of the window before.
-
-    Shared frames are known, and no prediction: with them, data without any order would score.
-    """
-    shared = {a - b for a in lags for b in lags}
-    return next(h for h in itertools.count(1) if h * offset not in shared)
 
 
 def bits(

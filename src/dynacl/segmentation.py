@@ -76,7 +76,8 @@ class Segmentation:
         """One row per mode, as columns.
 
         Its share of all steps, the number of its segments, and the mean, median, shortest and
-        longest duration in steps, of whole segments where there are any; the mean certainty.
+        longest duration in steps; the mean certainty. Segments that their trial cuts off count as
+        long as they were seen: without them, long ones would be missing.
         """
         all_steps = sum(map(len, self.modes))
         found: dict[str, list[float]] = {name: [] for name in (
@@ -84,8 +85,7 @@ class Segmentation:
         )}  # fmt: skip
         for k in range(self.n_modes):
             mine = self.segments["mode"] == k
-            whole = mine & self.segments["whole"]
-            steps = self.segments["duration"][whole if whole.any() else mine]
+            steps = self.segments["duration"][mine]
             used = len(steps) > 0
             total = self.segments["duration"][mine].sum()
             certainty = (self.segments["certainty"] * self.segments["duration"])[mine].sum()

@@ -112,7 +112,10 @@ class Settings:
         0.0, SHARE, "share of the training before alignment may be weighed more"
     )
     input_gain: float = setting(
-        1.0, Number(1.0), "factor on the first weights of a wide first layer, at most"
+        1.0,
+        Number(1.0),
+        "how sharply hidden units bend at the start; less with few inputs that "
+        "have no linear start",
     )
     linear_start: bool = setting(
         False,

@@ -16,7 +16,7 @@ from dynacl.data import Array, TimeSeries
 from dynacl.inference import latents, modes, references, spread, tensor
 from dynacl.refitting import refit_at_rest
 from dynacl.run import Run
-from dynacl.stability import Stability, keep_stable
+from dynacl.stability import Judged, Stability, keep_stable
 from dynacl.usage import alike, shares
 
 COMPARED = 20_000  # steps at which modes are compared with each other, at most
@@ -53,15 +53,17 @@ class Settled(NamedTuple):
         )
 
 
-def settle(run: Run, series: TimeSeries) -> Settled:
+def settle(run: Run, series: TimeSeries, judge: Judged | None = None) -> Settled:
     """Make a run ready for use: its dynamics fitted anew and bounded where that is asked for.
+
+    judge: what the run misses of held-out observations as it is, for what is left to these.
 
     Where only directions count, maps are free in their scale, and predictions get unit length. The
     optimisers remember steps in the old scale, so the run keeps it for when it goes on.
     """
     run.rest()
     refit_at_rest(run, series)
-    stability = keep_stable(run, series)
+    stability = keep_stable(run, series, judge)
     if run.geometry.scale_free:
         few = series.head(20_000)
         run.keep_dynamics()

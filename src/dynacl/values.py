@@ -108,22 +108,34 @@ MOST_HELD = 0.5  # share of the data that can be held out
 @final
 @dataclass(frozen=True)
 class Flag(Kind):
-    """True or False; on the command line the option alone, or on and off."""
+    """True or False; on the command line the option alone, or on and off. With `auto`, that word
+    too."""
 
     metavar: ClassVar[str] = "on|off"
-    wanted: str = "True or False"
+    auto: bool = False
+
+    @property
+    def wanted(self) -> str:
+        return 'True, False or "auto"' if self.auto else "True or False"
 
     def accepts(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return self.auto and value == "auto"
         return isinstance(value, bool | np.bool_)
 
-    def read(self, text: str) -> bool:
+    def read(self, text: str) -> bool | str:
         words = {"on": True, "true": True, "off": False, "false": False}
+        if self.auto and text == "auto":
+            return text
         if text.lower() not in words:
-            raise ValueError(f"got {text!r}; wanted on or off")
+            raise ValueError(f"got {text!r}; wanted on{', off or auto' if self.auto else ' or off'}"
+                             )  # fmt: skip
         return words[text.lower()]
 
     def argument(self) -> dict[str, Any]:
-        return {"action": "store_true"}
+        if not self.auto:
+            return {"action": "store_true"}
+        return {"nargs": "?", "const": True, "type": self.from_text, "metavar": "on|off|auto"}
 
 
 @final

@@ -32,21 +32,19 @@ MORE = 1.1  # times what is missed, from which a refit predicts worse than anoth
 SAID = {
     "shuffle": "shuffled time",
     "phase": "random phases",
-    "shift": "shifted control",
+    "shift": "shifted control input",
 }
 
 
 class Consistency(NamedTuple):
     """How alike runs from different random numbers are, up to an affine map."""
 
-    scores: (
-        Array  # (n, n), R² on held-out data of the map from one run to another, fitted elsewhere
-    )
+    r2: Array  # (n, n), on held-out data, of the map from one run to another, fitted elsewhere
     embedding: list[Array]  # of each trial: the mean of all runs, aligned to the one nearest to all
 
     def pairs(self) -> Array:
-        """The scores of all pairs of different runs."""
-        found: Array = self.scores[~np.eye(len(self.scores), dtype=bool)]
+        """R² of all pairs of different runs."""
+        found: Array = self.r2[~np.eye(len(self.r2), dtype=bool)]
         return found
 
 
@@ -99,10 +97,10 @@ class Evidence:
         if self.consistency is not None:
             pairs = self.consistency.pairs()
             found["consistency"] = {
-                "runs": len(self.consistency.scores),
+                "runs": len(self.consistency.r2),
                 "mean": float(pairs.mean()),
                 "least": float(pairs.min()),
-                "scores": self.consistency.scores.tolist(),
+                "r2": self.consistency.r2.tolist(),
             }
         return found
 
@@ -118,7 +116,7 @@ class Evidence:
             cells = (f"{_short(1 - m):>8}{_short(np.sqrt(m)):>8}" for m in missed)
             lines.append(name.ljust(WIDTH) + "".join(cells))
         if self.consistency is not None:
-            n, pairs = len(self.consistency.scores), self.consistency.pairs()
+            n, pairs = len(self.consistency.r2), self.consistency.pairs()
             lines.append(f"consistency of {n} runs: R² {pairs.mean():.3f} between pairs, "
                          f"{pairs.min():.3f} at least")  # fmt: skip
         return "\n".join([*lines, self.sentence])

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dynacl import assembly, prediction
+from dynacl import assembly, beside
 from dynacl.choosing.folds import PIECES, Fold, fold, span, steps_ahead
 from dynacl.choosing.judged import Judged, judge
 from dynacl.choosing.rule import Row, Selection, select_among
 from dynacl.data import InputError, TimeSeries
 from dynacl.dynamics.naming import candidates
 from dynacl.dynamics.naming import options as dynamics_options
-from dynacl.judging import judge_for
+from dynacl.judging import far_ahead, judge_for
 from dynacl.parameters import PARAMETERS
 from dynacl.request import Request
 from dynacl.settling import settle
@@ -88,7 +88,7 @@ def _tried(
         train(run, training, judge=judging, verbose=given["verbose"])
         if run.interrupted:
             raise KeyboardInterrupt
-        settle(run, seen)
-        prediction.prepare(run, training, within)
+        settle(run, seen, far_ahead(run, training, within))
+        beside.prepare(run, training, within)
     held = held.within(run.units, run.control_units)
     return judge({"dynamics": name}, run, held, horizons)

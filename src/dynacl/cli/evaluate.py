@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_data(parser)
     parser.add_argument("--nulls", metavar="NAMES", help="surrogates that the model is refitted "
-                        "to: shuffle, phase, shift (of the control), separated by commas, or none "
+                        "to: shuffle, phase, shift (of u), separated by commas, or none "
                         "(default: shuffle,phase; none for data with truth)")  # fmt: skip
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs from different "
                         "random numbers whose consistency is told (default: 1)")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "state")  # fmt: skip
     parser.add_argument("--control", metavar="FILE", help="control input: one row per forecast "
                         "step, for all trials alike or one trial after the other; the first row "
-                        "acts on the last observed step")  # fmt: skip
+                        "acts on the last observed step; one row more is the input at the last "
+                        "forecast step, for observations that see it")  # fmt: skip
     parser.add_argument(
         "--out", metavar="FILE", help=".npz, .npy, .csv, .tsv or .parquet (default: CSV to stdout)"
     )
@@ -47,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     model, series = DCL.load(options.run, device=options.device), read(options)
     if options.out is not None:
         new_file(options.out, options.force, writable())
-    u = None if options.control is None else _read_control(options.control)
+    u = None if options.control is None else _read_control(options.control, model.control_names_in_)
     future = model.forecast(
         series, options.steps, u=u, modes=options.modes, observations=options.observations,
         interval=options.interval,
@@ -69,8 +71,13 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.out}: {series.n_trials} trials, {options.steps} steps ahead")
 
 
-def _read_control(path: str) -> list[Array]:
+def _read_control(path: str, known: Sequence[str] | None) -> list[Array]:
     """A file's control input, in its trials; a file without one is the input itself."""
+    from dynacl.shapes import check_control_names
+
     series = TimeSeries.read(path)
-    control = series.given_control()
-    return series.split(series.given() if control is None else control)
+    control, names = series.given_control(), series.control_names
+    if control is None:
+        control, names = series.given(), series.names
+    check_control_names(known, names)
+    return series.split(control)

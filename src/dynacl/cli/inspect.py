@@ -70,7 +70,8 @@ def _sentence(used: dict[str, Any]) -> str:
     if used["interval"] is not None:
         parts.append(f"one step each {used['interval']:.4g} s")
     if used["controls"]:
-        parts.append(f"{used['controls']} control input{'s' * (used['controls'] > 1)}")
+        named = f" ({', '.join(used['control_names'])})" if used["control_names"] else ""
+        parts.append(f"{used['controls']} control input{'s' * (used['controls'] > 1)}{named}")
     parts += [f"label {name} ({kind})" for name, kind in used["labels"].items()]
     if used["truth"]:
         parts.append("the truth that a simulator knows")

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 
@@ -21,7 +22,7 @@ class Parser(argparse.ArgumentParser):
             # First of all: a mistyped --out would else be said to be missing.
             if not any(known.startswith(word) for known in self._option_string_actions):
                 self.error(f"there is no option {word}{meant(word, self._option_string_actions)}")
-        found, left = super().parse_known_args(words, namespace)
+        found, left = super().parse_known_args(self._told(words), namespace)
         if left:
             self.error(f"too many words: {' '.join(left)}")
         return found, left
@@ -33,6 +34,18 @@ class Parser(argparse.ArgumentParser):
                 return
             if re.match("--?[A-Za-z]", word):
                 yield word.partition("=")[0]
+
+    def _told(self, words: Sequence[str]) -> list[str]:
+        """A flag that may have a value says that it is on, before a word that is none of these."""
+        told = list(words)
+        for i, (word, after) in enumerate(pairwise(words)):
+            action = self._option_string_actions.get(word)
+            if action is not None and action.nargs == "?" and callable(action.type):
+                try:
+                    action.type(after)
+                except argparse.ArgumentTypeError:
+                    told[i] = f"{word}=on"
+        return told
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -11,7 +11,7 @@ from dynacl.data.formats import as_csv
 
 EXAMPLE = """\
 dynacl segment runs/slds new.npz --min-duration 5 --out segments.csv
-dynacl segment runs/slds new.npz --json"""
+dynacl segment runs/slds new.npz --stickiness 100 --json"""
 SUFFIXES = (".csv", ".json")
 
 
@@ -20,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     parser.add_argument("--min-duration", type=int, default=1, metavar="STEPS", help="the fewest "
                         "steps that a mode lasts (default: 1)")  # fmt: skip
+    parser.add_argument("--stickiness", type=float, default=1.0, metavar="FACTOR", help="divide "
+                        "the estimated odds of leaving a mode by this; more gives fewer and "
+                        "longer segments (default: 1)")  # fmt: skip
     parser.add_argument("--out", metavar="FILE", help=".csv: a table with one row per segment; "
                         ".json: durations and transitions too (default: CSV to "
                         "stdout)")  # fmt: skip
@@ -34,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     model, series = DCL.load(options.run, device=options.device), read(options)
     if options.out is not None:
         new_file(options.out, options.force, SUFFIXES)
-    found = model.segment(series, min_duration=options.min_duration)
+    found = model.segment(series, min_duration=options.min_duration, stickiness=options.stickiness)
     out = None if options.out is None else Path(options.out)
     if out is not None:
         as_json = out.suffix == ".json"

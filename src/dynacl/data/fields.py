@@ -27,7 +27,8 @@ from dynacl.data.units import Units
 
 OBSERVATIONS = "observations"
 LABEL, SYSTEM = "label.", "system."  # begin the names of what there are several of
-ALONE = ("bounds", "control", "control_units", "latents", "modes", "names", "times", "units")
+ALONE = ("bounds", "control", "control_names", "control_units", "latents", "modes", "names",
+         "times", "units")  # fmt: skip
 
 
 def is_ours(name: str) -> bool:
@@ -51,6 +52,9 @@ def parts_of(
         bounds = to_bounds(fields["bounds"], T, name)
     lengths = np.diff(bounds).tolist()
     control, control_units = _control(fields, lengths, name, gaps)
+    inputs = None if control is None else fields.get("control_names")
+    if control is not None and inputs is not None:
+        inputs = to_names(inputs, control.shape[1], f"{name}: control")
     return {
         "observations": observations,
         "bounds": bounds,
@@ -61,6 +65,7 @@ def parts_of(
         "labels": to_labels(_below(fields, LABEL), lengths, f"{name}: labels"),
         "names": names,
         "times": None if times is None else to_times(times, T, name),
+        "control_names": inputs,
     }
 
 
@@ -68,7 +73,7 @@ def fields_of(parts: Mapping[str, Any]) -> dict[str, Array]:
     """Named arrays, from what a TimeSeries is made of; `parts_of` takes them back."""
     fields = {
         name: np.asarray(parts[name])
-        for name in ("observations", "bounds", "control", "names", "times")
+        for name in ("observations", "bounds", "control", "control_names", "names", "times")
         if parts[name] is not None
     }
     for name in ("units", "control_units"):

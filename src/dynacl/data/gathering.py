@@ -101,8 +101,9 @@ def fields_from(
     fields[OBSERVATIONS] = values[rows]
     held = {name: _held(name, arrays, times, T, path) for name in (*roles.control, *roles.labels)}
     if roles.control:
-        fields["control"] = _side_by_side(roles.control, held, path)[0][rows]
-        fields.pop("control_units", None)
+        control = _side_by_side(roles.control, held, path)[0][rows]
+        names = _names(roles.control, arrays, control.shape[1], table)
+        fields |= {"control": control, "control_names": names, "control_units": None}
     return fields | {f"{LABEL}{name}": held[name][rows] for name in roles.labels}
 
 

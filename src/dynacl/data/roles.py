@@ -111,7 +111,8 @@ def _told(entry: Entry) -> str:
 
 def _listed(there: Sequence[Entry]) -> str:
     more = f", … {len(there) - SHOWN} more" if len(there) > SHOWN else ""
-    return ", ".join(entry.name for entry in there[:SHOWN]) + more
+    names = (entry.name for entry in there[:SHOWN])
+    return ", ".join(name if name.isprintable() else repr(name) for name in names) + more
 
 
 def _named(key: str | None, there: Sequence[Entry], path: Path, table: bool) -> tuple[str, ...]:

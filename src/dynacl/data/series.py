@@ -20,7 +20,7 @@ from dynacl.data.checks import bounds_of, in_order, joined, to_control, to_trial
 from dynacl.data.errors import InputError, InputTypeError
 from dynacl.data.fields import fields_of, parts_of
 from dynacl.data.formats.npz import write_npz
-from dynacl.data.frames import taken
+from dynacl.data.frames import names_of, taken
 from dynacl.data.gathering import read_fields
 from dynacl.data.labels import to_labels
 from dynacl.data.missing import MAX_GAP, check_way, mended
@@ -36,7 +36,8 @@ class TimeSeries:
 
     units: None where float32 holds what was given; else that is origin + scale · observations
     (`given`). control_units: the same for the control input. labels: vectors of one entry per row,
-    by name: numbers or text. names: of the columns. times: of the rows, in seconds or as dates.
+    by name: numbers or text. names, control_names: of the columns. times: of the rows, in seconds
+    or as dates.
     """
 
     observations: Floats
@@ -48,6 +49,7 @@ class TimeSeries:
     labels: Mapping[str, Array] = field(default_factory=dict)
     names: tuple[str, ...] | None = None
     times: Array | None = None
+    control_names: tuple[str, ...] | None = None
 
     @classmethod
     def of(
@@ -334,7 +336,8 @@ class TimeSeries:
 
     def _driven_by(self, u: Any, gaps: bool) -> TimeSeries:
         control, units = to_control(u, self.lengths.tolist(), gaps=gaps)
-        return replace(self, control=control, control_units=units)
+        names = names_of(u)
+        return replace(self, control=control, control_units=units, control_names=names)
 
 
 def spread_lags(k: int, window: int) -> tuple[int, ...]:

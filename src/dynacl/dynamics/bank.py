@@ -43,7 +43,7 @@ class Bank(Dynamics):
         logits: str | None = None,
         spread: float = 0.0,
         generator: torch.Generator | None = None,
-        stable: bool = False,
+        stable: bool | str = False,
     ) -> None:
         """logits: None leaves the choice of `choice.Choice.logits` to the training settings."""
         super().__init__()

@@ -8,7 +8,8 @@ It may say, by class attributes and methods (here with their defaults)
     n_modes                 how many modes it has (0: none)
     reads_modes             whether the state itself tells the mode (False: a pair of states does)
     identifies              whether its form alone identifies the state (False)
-    stable                  whether its roll-outs are to stay bounded (False)
+    stable                  whether its roll-outs are to stay bounded (False); "auto": if they
+                            predict held-out data as well
     options                 which parameters of DCL it takes (none)
     proposed                whether dynamics="auto" tries it (False)
     wishes()                what it changes in the training settings, and why (nothing)
@@ -64,7 +65,9 @@ LIKELY = (
     Wish("emphasis", 0.0, "A likelihood weighs alignment by itself."),
     Wish("linear_start", True, "A likelihood follows any fold; a linear map has none."),
     Wish("refit_after", 0.0, "Dynamics that are not known yet would redraw the state space."),
-    Wish("learning_rate", 0.02, "Of 0.01, 0.02 and 0.03 the best on two flows (docs/log.md)."),
+    Wish("learning_rate", 0.01, "Faster steps leave the linear start for another redrawing."),
+    Wish("input_gain", 8.0, "Both parts must be as precise as the noise, so units bend sharply; "
+         "folds cost volume, so none come of it."),
     Wish("duration", 2.0, "It goes on gaining, where a contrast has long been at its floor."),
     Wish("dynamics_optimizer", "soap", "Both parts must be as precise as the noise."),
 )  # fmt: skip
@@ -102,7 +105,7 @@ class Dynamics(nn.Module, ABC):
     n_modes: int = 0
     reads_modes: bool = False
     identifies: bool = False
-    stable: bool = False
+    stable: bool | str = False
     penalties: tuple[float, ...] = (0.0,)
     options: ClassVar[tuple[str, ...]] = ()
     proposed: ClassVar[bool] = False

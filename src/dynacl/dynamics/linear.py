@@ -32,7 +32,7 @@ class Linear(Dynamics):
         bias: bool = False,
         n_controls: int = 0,
         generator: torch.Generator | None = None,
-        stable: bool = False,
+        stable: bool | str = False,
     ) -> None:
         super().__init__()
         self.stable = stable

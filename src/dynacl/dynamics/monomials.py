@@ -32,10 +32,12 @@ class Monomials(nn.Module):
         return len(self.factors)
 
     def forward(self, z: Tensor) -> Tensor:
-        with_one = torch.cat([z, torch.ones_like(z[..., :1])], -1)
-        out = with_one[..., self.factors[:, 0]]
-        for column in self.factors.T[1:]:
-            out = out * with_one[..., column]
+        """Columns are picked by products with zeros and ones: an index is slow to differentiate."""
+        picks = nn.functional.one_hot(self.factors.T, z.shape[-1] + 1).to(z).mT
+        columns = [z @ pick[:-1] + pick[-1] for pick in picks]
+        out: Tensor = columns[0]
+        for column in columns[1:]:
+            out = out * column
         return out
 
     def bounded(self, z: Tensor, reach: float = REACH) -> Tensor:

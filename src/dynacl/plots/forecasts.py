@@ -19,7 +19,7 @@ LINES: dict[str, Any] = {"linear start": "--", "VAR": "-.", "ARX": "-.", "persis
 
 def forecast(
     predicted: Any,
-    truth: Any = None,
+    observed: Any = None,
     *,
     past: Any = None,
     interval: tuple[Any, Any] | None = None,
@@ -31,9 +31,9 @@ def forecast(
 ) -> Axes:
     """One channel: what was predicted from time 0 on, and what happened.
 
-    predicted, truth: one number per step ahead. past: what was known, up to time 0. interval: the
-    lower and the upper end, one number per step each. beside: other predictions, by name. stride:
-    samples that one step of the model takes. step: seconds between two samples.
+    predicted, observed: one number per step ahead. past: what was known, up to time 0. interval:
+    the lower and the upper end, one number per step each. beside: other predictions, by name.
+    stride: samples that one step of the model takes. step: seconds between two samples.
     """
     predicted = _line(predicted, "predicted")
     width, words = in_time(step)
@@ -45,10 +45,10 @@ def forecast(
     if past is not None:
         known = _line(past, "past")
         panel.plot(width * np.arange(1 - len(known), 1), known, color=TRUE, linewidth=1.4)
-    if truth is not None:
-        happened = _line(truth, "truth")
+    if observed is not None:
+        happened = _line(observed, "observed")
         panel.plot(width * np.arange(1, len(happened) + 1), happened, color=TRUE, linewidth=1.4,
-                   label="truth")  # fmt: skip
+                   label="observed")  # fmt: skip
     for other, values in (beside or {}).items():
         line = _line(values, f"beside[{other!r}]", len(predicted))
         panel.plot(ahead, line, linestyle=LINES.get(other, "--"), color=CURVES.get(other, MUTED),

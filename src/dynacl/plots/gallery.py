@@ -50,7 +50,7 @@ def _of_model(seen: Portrait) -> dict[str, Drawing]:
     found: dict[str, Drawing] = {}
     if history := model.history_:
         several = model.settings_.several_from
-        found["training"] = lambda: training(history, model.run_.cap, several_from=several)
+        found["training"] = lambda: training(history, model.run_.chance, several_from=several)
         if any("held_out" in record for record in history):
             found["held-out-curve"] = lambda: held_out_curve(history)
     if (judged := model.held_out_) is not None:

@@ -62,8 +62,8 @@ def canonical_correlations(
     panel.bar(at, shown, width=0.7, color=[FOUND if i < d else MUTED for i in range(len(shown))])
     if n_components is not None and d < len(shown):
         panel.axvline(d + 0.5, color=MUTED, linewidth=0.8, linestyle=":")
-        panel.annotate(f"{d} latents", (d + 0.5, 0.97), (4, 0), textcoords="offset points",
-                       va="top", fontsize="x-small", color=MUTED)  # fmt: skip
+        panel.annotate(f"{d} latents", (d + 0.5, 1), (0, 2), textcoords="offset points",
+                       ha="center", va="bottom", fontsize="x-small", color=MUTED)  # fmt: skip
     panel.set_ylim(0, 1)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     dressed(panel, "component", "correlation")

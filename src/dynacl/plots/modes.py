@@ -27,6 +27,7 @@ from dynacl.plots.style import (
 )
 
 ROWS = 60  # trials that a raster shows, at most
+RARE = 0.01  # share of steps; rarer switches are counted per 1,000
 SHADES = 15  # of grey, in a transition matrix, below which numbers are written in it
 
 
@@ -67,7 +68,8 @@ def mode_durations(
 ) -> Axes:
     """How long each mode lasts: a dot per visit, and the median.
 
-    A visit that began before its trial or goes on behind it is drawn open, and does not count.
+    A visit that began before its trial or goes on behind it is drawn open, and counts as long as it
+    was seen. Without these, long visits would be missing from the median.
     """
     trials = _checked(modes)
     K = n_modes or 1 + max(int(m.max(initial=0)) for m in trials)
@@ -82,8 +84,8 @@ def mode_durations(
         for some, face in ((whole[mine], colour), (~whole[mine], "none")):
             panel.scatter(length[mine][some] * step, at[some], s=9, facecolors=face,
                           edgecolors=colour, linewidths=0.7)  # fmt: skip
-        if (mine & whole).any():
-            middle = float(np.median(length[mine & whole])) * step
+        if mine.any():
+            middle = float(np.median(length[mine])) * step
             panel.plot([middle, middle], [k - 0.4, k + 0.4], color=TRUE, linewidth=1.6)
     panel.set_xscale("log")
     panel.set_ylim(K - 0.5, -0.5)
@@ -106,7 +108,8 @@ def visits(modes: Array) -> tuple[Array, Array, Array]:
 def transitions(matrix: Any, *, ax: Axes | None = None) -> Axes:
     """How often one mode follows another: rows sum to 1. The diagonal stays out of the colours.
 
-    It is near 1 where modes last, and nothing else would be seen beside it.
+    It is near 1 where modes last, and nothing else would be seen beside it. Rare switches are
+    counted per 1,000 steps.
     """
     P = np.asarray(matrix, dtype=float)
     if P.ndim != 2 or P.shape[0] != P.shape[1]:
@@ -114,14 +117,17 @@ def transitions(matrix: Any, *, ax: Axes | None = None) -> Axes:
     panel = axes(ax, 2.8)
     others = np.where(np.eye(len(P), dtype=bool), np.nan, P)
     top = np.nanmax(others) if len(P) > 1 else 1.0
-    drawn = panel.imshow(others, cmap=QUANTITY, vmin=0, vmax=max(top, 1e-12))
+    per = 1000 if top < RARE else 1
+    drawn = panel.imshow(per * others, cmap=QUANTITY, vmin=0, vmax=max(per * top, 1e-12))
     if len(P) <= SHADES // 2:
         for (i, j), p in np.ndenumerate(P):
             light = i != j and p > 0.6 * top
-            panel.text(j, i, f"{p:.2g}", ha="center", va="center", fontsize="x-small",
+            said = "–" if i == j and per > 1 else f"{per * p:.2g}"
+            panel.text(j, i, said, ha="center", va="center", fontsize="x-small",
                     color=MUTED if i == j else ON_LIGHT if light else ON_DARK)  # fmt: skip
     bar = panel.figure.colorbar(drawn, ax=panel, shrink=0.8, aspect=30)
-    bar.set_label("share of steps, where it changes", fontsize="small")
+    of = "switches per 1,000 steps" if per > 1 else "share of steps, where it changes"
+    bar.set_label(of, fontsize="small")
     bar.ax.tick_params(labelsize="x-small")
     bar.outline.set_visible(False)
     for axis in (panel.xaxis, panel.yaxis):

@@ -1,4 +1,4 @@
-"""How the training went: the contrast, and what held-out data said of it."""
+"""How the training went: the loss, and what held-out data said of it."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from dynacl.run import Record
 
 def training(
     histories: Sequence[Record] | Mapping[str, Sequence[Record]],
-    cap: float,
+    chance: float | None = None,
     *,
     several_from: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """How far the loss is below that of guessing, in bits, over the steps; at most `cap`.
+    """The loss over the steps, beside that of guessing.
 
-    histories: `history_` of a model, or those of several by name. several_from: the step from which
+    histories: `history_` of a model, or those of several by name. chance: the loss of guessing
+    (`run_.chance`); None where there is nothing to guess among. several_from: the step from which
     the model is asked for several steps ahead, which is harder.
     """
     several = histories if isinstance(histories, Mapping) else {"training data": histories}
     panel = axes(ax, 2.2)
     for name, history in several.items():
-        bits = [cap - r["loss"] / np.log(2) for r in history]
-        panel.plot([r["step"] for r in history], bits, color=CURVES.get(name, FOUND),
+        losses = [r["loss"] for r in history]
+        panel.plot([r["step"] for r in history], losses, color=CURVES.get(name, FOUND),
                    linewidth=1.3, label=word(name))  # fmt: skip
-    panel.axhline(cap, color=MUTED, linestyle=":", linewidth=1, label=f"cap, {cap:.1f} bits")
+    if chance is not None:
+        panel.axhline(chance, color=MUTED, linestyle=":", linewidth=1, label="chance")
     if several_from is not None and several_from > 0:
         panel.axvline(several_from, color=MUTED, linewidth=0.8)
-        panel.annotate("several steps\nahead from here", (several_from, 0.2 * cap), (4, 0),
-                       textcoords="offset points", color=MUTED, fontsize="x-small")  # fmt: skip
-    panel.set_ylim(0, None)
+        panel.annotate("several steps\nahead from here", (several_from, 0.6), (4, 0),
+                       xycoords=("data", "axes fraction"), textcoords="offset points",
+                       color=MUTED, fontsize="x-small")  # fmt: skip
     legend(panel)
-    dressed(panel, "training step", "contrast (bits)")
+    dressed(panel, "training step", "loss")
     return panel
 
 
@@ -52,7 +54,8 @@ def held_out_curve(history: Sequence[Record], *, ax: Axes | None = None) -> Axes
     steps, figures = np.array(looks).T
     panel = axes(ax, 1.9)
     panel.plot(steps, np.exp(figures), "o-", color=BLUE, markersize=3.5, linewidth=1.3)
-    panel.set_yscale("log")
+    if np.ptp(figures) > np.log(3):  # else its ticks would be of many digits
+        panel.set_yscale("log")
     panel.set_xlim(0, None)
     dressed(panel, "training step", "share missed, held out")
     return panel

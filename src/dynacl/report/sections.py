@@ -39,10 +39,10 @@ def modes(seen: Portrait, about: About) -> Html | None:
     if seen.series is not None and seen.modes and any(len(m) for m in seen.modes):
         drawn.append(figure(plots.mode_durations(seen.modes, n_modes=K, interval=seen.seconds),
                             "durations", "How long each mode lasts: a dot per visit, the median as "
-                            "a bar. Open dots were cut off by the end of a trial."))  # fmt: skip
+                            "a bar. An open dot is cut off by its trial."))  # fmt: skip
     if seen.model.transitions_ is not None:
         drawn.append(figure(plots.transitions(seen.model.transitions_), "transitions",
-                            "How often one mode follows another, per step. The diagonal, where it "
+                            "How often one mode follows another. The diagonal, where it "
                             "stays, has no colour."))  # fmt: skip
     if seen.segments is not None and K <= LISTED:
         listed = _by_mode(seen)
@@ -69,8 +69,8 @@ def _by_mode(seen: Portrait) -> Html:
     ]  # fmt: skip
     return joined([
         table(head, rows),
-        tag("p", "Certainty: the mean posterior of the mode where it is decoded. Durations are of "
-            "visits that lie within a trial, where there are any.", class_="hint"),
+        tag("p", "Certainty: the mean posterior of the mode where it is decoded. Visits that "
+            "a trial cuts off count as long as they were seen.", class_="hint"),
     ])  # fmt: skip
 
 
@@ -157,10 +157,10 @@ def labels(seen: Portrait, about: About) -> Html | None:
         return None
     parts: list[Any] = []
     for name, found in seen.decoded.items():
-        ways = list(found.chance) or list(next(iter(found.scores.values())))
-        rows = [(source, *(number(scores.get(way)) for way in ways))
-                for source, scores in {**found.scores, "chance": found.chance}.items()]  # fmt: skip
-        parts.append(table((f"{found.score} from", *ways), rows, caption=name))
+        ways = list(found.chance) or list(next(iter(found.figures.values())))
+        rows = [(source, *(words.fixed(told.get(way)) for way in ways))
+                for source, told in {**found.figures, "chance": found.chance}.items()]  # fmt: skip
+        parts.append(table((f"{found.measure} from", *ways), rows, caption=name))
         if found.mode_accuracy is not None:
             parts.append(tag("p", f"Modes beside it: {percent(found.mode_accuracy)} of the steps "
                              "agree under the best matching, adjusted Rand index "
@@ -173,8 +173,8 @@ def labels(seen: Portrait, about: About) -> Html | None:
 def truth(seen: Portrait, about: About) -> Html | None:
     if not seen.against_truth:
         return None
-    rows = [(said, f"{seen.against_truth[key]:.4f}") for key, said in words.TRUTH.items()
-            if seen.against_truth.get(key) is not None]  # fmt: skip
+    found = {said: seen.against_truth.get(key) for key, said in words.TRUTH.items()}
+    rows = [(k, f"{v:.4f}".replace("-", "−")) for k, v in found.items() if v is not None]
     said = "The hidden state of these data is known. It is compared after the best affine map."
     return section("truth-section", "Beside the truth", tag("p", said), table(("", ""), rows))
 
@@ -194,7 +194,8 @@ def data(seen: Portrait, about: About) -> Html | None:
         ("samples per trial", long),
         ("samples in all", number(len(series))),
         ("observed channels", number(series.n_features)),
-        ("control inputs", number(series.n_controls) if series.n_controls else "none"),
+        ("control inputs", ", ".join(series.control_names or ()) or
+         (number(series.n_controls) if series.n_controls else "none")),
         ("labels", ", ".join(series.labels) or "none"),
         ("sampling interval", f"{seen.seconds:g} s" if seen.seconds else "not given"),
         ("seen in training", "yes; a part was held out" if seen.trained_on and
@@ -209,7 +210,7 @@ def data(seen: Portrait, about: About) -> Html | None:
         "data-section",
         "Data",
         tag("div", table(("", ""), rows), class_="words"),
-        tag("h3", "What is wrong with them"),
+        tag("h3", "What looks wrong"),
         tag("ul", *doubts, class_="said"),
         tag("div", figure(picture, "observations", "The first trial, each channel in units of its "
                           "own spread.", wide=True), class_="figures"),
@@ -219,10 +220,9 @@ def data(seen: Portrait, about: About) -> Html | None:
 def training(seen: Portrait, about: About) -> Html:
     model, drawn = seen.model, []
     if history := model.history_:
-        drawn.append(figure(plots.training(history, model.run_.cap,
+        drawn.append(figure(plots.training(history, model.run_.chance,
                                            several_from=model.settings_.several_from),
-                            "training", "How far the loss is below that of guessing; at most the "
-                            "cap."))  # fmt: skip
+                            "training", "The loss of the training data."))  # fmt: skip
         if any("held_out" in record for record in history):
             drawn.append(figure(plots.held_out_curve(history), "curve", "What the model missed "
                                 "of held-out observations, at each look."))  # fmt: skip

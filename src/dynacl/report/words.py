@@ -18,9 +18,9 @@ TRUTH = {
     "r2": "R² of the latent state",
     "r2_train_map": "R² of the latent state, by the affine map of the training data",
     "dyn_r2_1": "dynR², 1 step ahead",
-    "dyn_r2_1_control": "… with the identity in place of the dynamics",
+    "dyn_r2_1_control": "… its identity control",
     "dyn_r2_10": "dynR², 10 steps ahead",
-    "dyn_r2_10_control": "… with the identity in place of the dynamics",
+    "dyn_r2_10_control": "… its identity control",
     "mode_accuracy": "modes right, step by step",
     "mode_accuracy_sequence": "modes right, decoded",
     "lds_error": "error of the matrix A",
@@ -59,7 +59,17 @@ def number(value: Any) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.1f}\u202f%".replace("-", "−") if np.isfinite(share) else "−∞"
+    """With one digit after the point; what is not quite all is not called all."""
+    if not np.isfinite(share):
+        return "−∞"
+    said = f"{100 * share:.1f}\u202f%".replace("-", "−")
+    return ">\u202f99.9\u202f%" if said.startswith("100.0") and share < 1 else said
+
+
+def fixed(value: float | None) -> str:
+    """Three digits after the point, to be read in a column; a dash for what is not there."""
+    there = value is not None and np.isfinite(value)
+    return f"{value:.3f}".replace("-", "−") if there else "–"
 
 
 def kind(seen: Portrait) -> str:
@@ -148,8 +158,8 @@ def _prediction(seen: Portrait) -> list[Sentence]:
             found.append(Sentence(f"That is more than {name}, which explains {percent(share)} at "
                                   f"{where}."))  # fmt: skip
         else:
-            found.append(Sentence(f"It is no better than {name}, which explains {percent(share)} "
-                                  f"at {where}.", doubt=True))  # fmt: skip
+            found.append(Sentence(f"It is not clearly better than {name}, which explains "
+                                  f"{percent(share)} at {where}.", doubt=True))  # fmt: skip
     if seen.model.verdict_ and "linear start is handed out" in seen.model.verdict_:
         found.append(Sentence(whole(seen.model.verdict_), doubt=True))
     return found
@@ -174,12 +184,10 @@ def _modes(seen: Portrait) -> list[Sentence]:
     said = (f"The {len(usage)} modes take between {percent(float(usage.min()))} and "
             f"{percent(float(usage.max()))} of the steps")  # fmt: skip
     if seen.segments is not None:
-        found = seen.segments.segments
-        whole = found["duration"][found["whole"]]
-        if len(whole):
-            middle = float(np.median(whole)) * (seen.seconds or 1)
-            unit = "s" if seen.seconds else "steps"
-            said += f"; half of the visits last longer than {number(middle)} {unit}"
+        # What a trial cuts off counts as long as it was seen, and lasts longer: "at least".
+        middle = float(np.median(seen.segments.segments["duration"])) * (seen.seconds or 1)
+        unit = "s" if seen.seconds else "steps"
+        said += f"; half of the visits last {number(middle)} {unit} at least"
     return [Sentence(f"{said}.")]
 
 

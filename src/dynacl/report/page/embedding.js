@@ -116,9 +116,11 @@ if (Report) (() => {
     g.lineJoin = "round";
     g.strokeStyle = look.paper;
     g.fillStyle = look.ink;
-    for (const label of labels.splice(0)) {
-      g.strokeText(...label);
-      g.fillText(...label);
+    for (const [text, x, y] of labels.splice(0)) {
+      const half = g.measureText(text).width / 2 + 4; // a narrow screen cuts no name off
+      const inside = Math.max(half, Math.min(g.canvas.clientWidth - half, x));
+      g.strokeText(text, inside, y);
+      g.fillText(text, inside, y);
     }
   }
 

@@ -103,7 +103,7 @@ if (Report) (() => {
       g.fillText(Report.round(t), x(t / unit), TOP + LINES + GAP + RASTER + 16);
     }
     g.textAlign = "right";
-    g.fillText(raw.seconds ? "s" : "step", LEFT - 6, TOP + LINES + GAP + RASTER + 16);
+    g.fillText(raw.seconds ? "s" : "step", LEFT - 12, TOP + LINES + GAP + RASTER + 16);
   }
 
   // -- mouse and keys ----------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+"""Inputs that act on observations at once: predictions see them where held-out rows gain by it."""
+
+import numpy as np
+import pytest
+import torch
+
+from dynacl import DCL, TimeSeries, held_out_prediction
+from dynacl.prediction import held_out
+
+LAGS = (0, 1, 2, 3)
+
+
+def driven(D, seed, trials=8, steps=300):
+    """Two states that one input drives, and one output: y_t = C x_t + D u_t."""
+    rng = np.random.default_rng(seed)
+    A = 0.95 * np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+    B, C = np.array([1.0, 0.3]), np.array([1.0, 0.5])
+    u, x = rng.normal(size=(trials, steps)), np.zeros((trials, steps, 2))
+    for t in range(steps - 1):
+        noise = 0.02 * rng.normal(size=(trials, 2))
+        x[:, t + 1] = x[:, t] @ A.T + u[:, t, None] * B + noise
+    y = x @ C + D * u + 0.01 * rng.normal(size=u.shape)
+    return TimeSeries.of(list(y[..., None]), list(u[..., None]))
+
+
+def fitted(D, **changed):
+    usual = {"time_lags": LAGS, "max_iter": 20, "batch_size": 128, "random_state": 0}
+    return DCL(2, "linear", **(usual | changed)).fit(driven(D, 0))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(2.0)
+
+
+def blind(readout):
+    """The same readout, which sees no inputs."""
+    found = type(readout)(len(readout.shift), len(readout.centre))
+    state = readout.state_dict()
+    found.load_state_dict({k: v for k, v in state.items() if k in found.state_dict()})
+    return found
+
+
+def test_held_out_prediction_gains_where_there_is_feedthrough(model):
+    assert model.readout_.sees_inputs
+    assert model.readout_.feedthrough.item() == pytest.approx(2.0, abs=0.05)
+    fresh = model._driven(driven(2.0, 1))
+    seeing = held_out(model.run_, fresh, (1, 5, 20), beside=False).missed["model"]
+    less = held_out(model.run_, fresh, (1, 5, 20), readout=blind(model.readout_), beside=False)
+    assert (seeing < 0.95 * less.missed["model"]).all()
+    # The input at its step is a third of the variance, and all that is missed one step ahead.
+    assert less.missed["model"][0] > 0.25
+    assert seeing[0] < 0.01
+    beside = held_out_prediction(model, driven(2.0, 1), (1,)).missed
+    assert beside["ARX"][0] < 0.01  # which sees the same
+
+
+def test_without_feedthrough_nothing_changes():
+    model = fitted(0.0)
+    assert not model.readout_.sees_inputs
+    assert not model.run_.arx.feedthrough
+    assert {"expected", "feedthrough"}.isdisjoint(model.readout_.state_dict())
+
+
+def test_saved_models_keep_it(model, tmp_path):
+    model.save(tmp_path)
+    loaded = DCL.load(tmp_path)
+    assert loaded.readout_.sees_inputs
+    assert loaded.run_.arx.feedthrough
+    fresh = driven(2.0, 1)
+    one, two = (held_out_prediction(m, fresh, (1, 5)) for m in (model, loaded))
+    assert str(one) == str(two)
+
+
+def test_forecasts_see_the_inputs_at_their_own_steps(model):
+    whole = driven(2.0, 1)
+    y, u = whole.split(whole.observations), whole.split(whole.control)
+    past = TimeSeries.of([one[:200] for one in y], [one[:200] for one in u])
+    ahead = [one[199:204] for one in u]  # from the last observed step to the fourth after it
+    found = np.stack(model.forecast(past, 4, u=ahead, observations=True))
+    true = np.stack([one[200:204] for one in y])
+    assert np.square(found - true)[:, 0].mean() < 0.01 * true.var()
+    x = torch.from_numpy(np.stack(model.forecast(past, 4, u=[one[:4] for one in ahead])))
+    present = torch.from_numpy(np.stack(ahead)[:, 1:]).float()
+    by_hand = model.readout_(x) + model.readout_.fed(x, present)
+    np.testing.assert_allclose(found, by_hand.numpy(), atol=1e-5)
+    with pytest.warns(UserWarning, match="the last row is held for step 4. Wanted 5 rows"):
+        held = model.forecast(past, 4, u=[one[:4] for one in ahead], observations=True)
+    np.testing.assert_array_equal(np.stack(held)[:, :3], found[:, :3])
+
+
+def test_one_input_for_all_trials_may_have_the_last_step_too(model):
+    whole = driven(2.0, 1)
+    found = [model.forecast(whole, 3, u=u, observations=True)
+             for u in (np.ones((4, 1)), np.ones((8 * 4, 1)), [np.ones((4, 1))] * 8)]  # fmt: skip
+    for other in found[1:]:
+        np.testing.assert_array_equal(np.stack(other), np.stack(found[0]))
+
+
+def test_latents_of_whole_frames_still_tell_observations_exactly():
+    """One output and one latent: the encoder is undone, and y_t is in the latent already."""
+    data = driven(2.0, 0)
+    model = DCL(1, "linear", max_iter=20, batch_size=128, random_state=0).fit(data)
+    again = model.reconstruct(model.transform(data))
+    np.testing.assert_allclose(np.concatenate(again), data.observations, atol=1e-2)
+    assert model.readout_.sees_inputs  # predictions do not know u_{t+1}
