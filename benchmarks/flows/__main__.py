@@ -4,6 +4,7 @@ python -m benchmarks.flows                            the reported names, into d
 python -m benchmarks.flows --names Halvorsen,Dadras   some of them
 python -m benchmarks.flows --letters A-M              the names to tune on
 python -m benchmarks.flows --report                   no fit: the page from what there is
+python -m benchmarks.flows --picture                  the first three reported names, side by side
 
 Rows are kept in runs/flows, one line per fit. A fit that has a row of the present recipe is not run
 again.
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.flows import pictures
 from benchmarks.flows.judging import MODELS, bounds, judge
 from benchmarks.flows.summary import page
 from benchmarks.flows.systems import REGIMES, Attractor, names, reported
@@ -35,6 +37,9 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = options.names.split(",") if options.names else None
     if options.letters:
         chosen = names(*options.letters.split("-"))
+    if options.picture:
+        pictures.draw(chosen or reported()[:3])
+        return
     if not options.report:
         run(chosen or reported(), options.regimes.split(","), options.models.split(","))
     if chosen is None:
@@ -54,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--models", default=",".join(MODELS), help="some of them, such as mlp")
     found.add_argument("--threads", type=int, default=1)
     found.add_argument("--report", action="store_true", help="only write the page again")
+    found.add_argument("--picture", action="store_true", help="docs/attractors.png, and no rows")
     return found
 
 

@@ -53,7 +53,8 @@ class Attractor:
 
     def field(self, x: Array) -> Array:
         """dx/dt in the units of the collection, (n, 3)."""
-        sides = self.given._rhs(*x.T, 0.0, **self.given.params)
+        compiled = self.given._rhs  # by numba, where that is installed, and for single numbers
+        sides = getattr(compiled, "py_func", compiled)(*x.T, 0.0, **self.given.params)
         found: Array = np.stack(np.broadcast_arrays(*sides), axis=-1).astype(float)
         return found
 
