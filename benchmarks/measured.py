@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.io import loadmat
 
 from dynacl import DCL, TimeSeries, inference
 from dynacl.baselines import ARX, LinearStateSpace
-from dynacl.prediction import fit_readout
+from dynacl.prediction import fit_readout, observed
 
 LAGS = (0, 1, 2, 3)
 HORIZONS = (1, 10, 100)
@@ -70,8 +69,8 @@ def by_model(model: DCL, training: TimeSeries) -> Ahead:
     def ahead(series: TimeSeries, starts: Any, steps: int) -> Any:
         x, past = inference.latents(run, series), run.settings.past  # of one trial
         path = inference.ahead(run.dynamics, series.trimmed(past), x, starts - past, steps, 1)
-        with torch.inference_mode():
-            return readout(torch.from_numpy(path)).numpy()
+        u = series.control[starts[:, None] + np.arange(1, steps + 1)]
+        return observed(run.encoder, readout, path, u)
 
     return ahead
 
@@ -103,6 +102,7 @@ def measure(seed: int = 0) -> list[dict[str, Any]]:
         parts = read(Path(folder))
         training, past = parts["train"], max(LAGS)
         linear = {"ARX": ARX(LAGS).fit(training).ahead}
+        linear["ARX, feedthrough"] = ARX(LAGS, feedthrough=True).fit(training).ahead
         for d in (2, 4, 7):
             model = LinearStateSpace(d, LAGS).fit(training)
             linear[f"linear state space, d {d}"] = model.ahead
