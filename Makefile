@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install hooks demo test long lint bench fuzz soak size dist fresh lowest audit docs clean
+.PHONY: install hooks demo test long lint bench fuzz soak size scoreboard dist check fresh lowest \
+  audit docs clean
 
 install: $(READY)
 
@@ -45,6 +46,10 @@ soak: $(READY)
 size: $(READY)
 	$(BIN)/python -m benchmarks.size
 
+# Other tools on the same data for as long, each in an environment of its own (hours).
+scoreboard: $(READY)
+	$(BIN)/python -m benchmarks.scoreboard
+
 # Damaged and made-up files, 10,000 for every reader; hours on a busy machine.
 fuzz: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz
@@ -55,6 +60,12 @@ dist: $(READY)
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -c \
 	  "from hatchling import build; build.build_wheel('dist'); build.build_sdist('dist')"
 	cd dist && sha256sum *
+
+# Would a package index take them?
+check: dist
+	test -x build/check/bin/twine || ($(PYTHON) -m venv build/check && \
+	  build/check/bin/pip install --quiet --disable-pip-version-check -c constraints.txt twine==7.0.0)
+	build/check/bin/twine check --strict dist/*
 
 # The wheel in an empty environment, used outside of this folder without HOME or a compiler.
 fresh: dist
@@ -86,8 +97,18 @@ audit:
 	  build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit)
 	build/audit/bin/pip-audit --no-deps --disable-pip -r constraints.txt
 
-docs: $(READY)
-	$(BIN)/python -c "from dynacl.parameters import table; print(table(), end='')" > docs/parameters.md
+# The site, in build/site. What builds it has an environment of its own; nothing is fitted.
+SITE := build/docs/bin
+docs: build/docs/.ready
+	$(SITE)/python -c "from dynacl.parameters import table; print(table(), end='')" > docs/parameters.md
+	$(SITE)/python docs/which.py
+	$(SITE)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/site
+
+build/docs/.ready: pyproject.toml constraints.txt docs/requirements.txt
+	test -x $(SITE)/python || $(PYTHON) -m venv build/docs
+	$(SITE)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -r docs/requirements.txt -e .
+	touch $@
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .coverage
