@@ -6,8 +6,8 @@ python -m benchmarks.flows --letters A-M              the names to tune on
 python -m benchmarks.flows --report                   no fit: the page from what there is
 python -m benchmarks.flows --picture                  the first three reported names, side by side
 
-Rows are kept in runs/flows, one line per fit. A fit that has a row of the present recipe is not run
-again.
+Rows are kept beside this file, one line per fit. A fit that has a row of the present recipe is not
+run again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.flows.summary import page
 from benchmarks.flows.systems import REGIMES, Attractor, names, reported
 from benchmarks.zoo import keeping
 
-ROWS = keeping.RUNS.parent / "flows" / "rows.jsonl"
+ROWS = Path(__file__).with_name("rows.jsonl")
 PAGE = Path(__file__).parents[2] / "docs" / "flows.md"
 BOUNDS = "bounds"
 
