@@ -33,6 +33,7 @@ class Reader(ABC):
     """Something that reads files. `folder` is where its originals are; they are made once."""
 
     may_crash = False  # whether a crash is what a user would be told of in one sentence
+    alone = False  # whether each input needs a process of its own
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,6 +59,7 @@ class Data(Reader):
         """inside: read here what is otherwise read in a process of its own, which takes long."""
         super().__init__(folder)
         self.suffix, self.may_crash = suffix, inside and BY_SUFFIX[suffix].apart
+        self.alone = self.may_crash and suffix == ".nwb"  # its library keeps files open
         if self.may_crash:
             BY_SUFFIX[suffix].apart = False
         paths = _data_files(folder, suffix)
@@ -139,7 +141,7 @@ def _nwb(path: Path, x: Any) -> None:
     file = pynwb.NWBFile("test", "1", datetime(2026, 1, 1, tzinfo=UTC))
     file.add_acquisition(pynwb.TimeSeries(name="x", data=x, unit="V", rate=10.0))
     with pynwb.NWBHDF5IO(path, "w") as io:
-        io.write(file)
+        io.write(file, cache_spec=x.dtype.kind == "f")  # the specification is most of such a file
 
 
 # Ways to write what we only read; each is an original of its own.

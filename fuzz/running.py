@@ -78,12 +78,11 @@ def one(reader: Reader, i: int, place: Path) -> dict[str, Any]:
 
 def many(reader: Reader, first: int, last: int, place: Path) -> Tally:
     """Inputs first to last − 1. Where the child process dies, the next one goes on after it."""
-    tally, i = Tally(), first
-    while i < last:
-        i = first
-        for i, told in _told_by_a_child(reader, first, last, place):
+    tally = Tally()
+    while first < last:
+        for i, told in _told_by_a_child(reader, first, first + 1 if reader.alone else last, place):
             tally.add(i, told)
-        first = i = i + 1
+            first = i + 1
     return tally
 
 

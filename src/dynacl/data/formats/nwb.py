@@ -14,7 +14,8 @@ import numpy as np
 
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
-from dynacl.data.formats.format import OTHER, Entry, Format
+from dynacl.data.formats.format import OTHER, Entry, Format, check_honest
+from dynacl.data.formats.hdf5 import arrays_in, bytes_of
 
 BIN = 0.02  # seconds; the bin that is offered where spikes are listed
 
@@ -42,8 +43,11 @@ class Nwb(Format):
 
 
 def _opened(path: Path) -> Any:
+    import h5py
     import pynapple
 
+    with h5py.File(path) as file:  # pynapple reads whole tables, whatever they say of their size
+        check_honest(path, sum(bytes_of(array) for _, array in arrays_in(file)))
     return pynapple.load_file(str(path))
 
 
