@@ -32,3 +32,15 @@ def test_minutes_are_those_of_the_steps_that_are_left(data, monkeypatch, capsys)
     duration.announce(run, data, run.step + 200)  # 100 s
     duration.announce(run, data, run.step)
     assert capsys.readouterr().err == ""
+
+
+def test_a_large_model_is_named_before_a_step_is_timed(data, monkeypatch, capsys):
+    run, said = fitted(data, "linear", verbose=False).run_, []
+    monkeypatch.setattr(duration, "LARGE", 100)
+    monkeypatch.setattr(
+        duration, "seconds_per_step", lambda *_: said.append(capsys.readouterr().err) or 0.0
+    )
+    duration.announce(run, data, run.step + 10)
+    assert "weights to train: this may take hours" in said[0]
+    duration.announce(run, data, run.step)
+    assert capsys.readouterr().err == ""

@@ -16,10 +16,15 @@ from dynacl.training import likely_step, training_step
 LONG = 120.0  # seconds, from which a training is announced
 SLOW = 5.0  # seconds of a step, from which one on fewer rows tells enough
 FEWER = 8
+LARGE = 10_000_000  # weights of a model, from which timing a step may take a minute itself
 
 
 def announce(run: Run, series: TimeSeries, until: int) -> None:
     """Say how many minutes the steps to `until` will take, where they take minutes."""
+    weights = sum(p.numel() for part in run.parts.values() for p in part.parameters())
+    if weights > LARGE and run.step < until:
+        say(f"{weights:,} weights to train: this may take hours. Timing a step; fewer components "
+            "make fewer weights")  # fmt: skip
     if (left := until - run.step) > 0 and (each := seconds_per_step(run, series)) * left > LONG:
         about = "roughly" if each > SLOW else "about"
         say(f"training will take {about} {each * left / 60:,.0f} minutes: {left:,} steps of "
