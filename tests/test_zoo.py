@@ -207,6 +207,7 @@ def test_page_keeps_groups_apart_and_says_why() -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(keeping, "RUNS", tmp_path)
+    monkeypatch.setattr(keeping, "KEPT", tmp_path)
     monkeypatch.setattr(keeping, "WHY", tmp_path / "why.json")
     monkeypatch.setattr(zoo, "PAGE", tmp_path / "zoo.md")
     return tmp_path
@@ -261,3 +262,13 @@ def test_a_quick_task_runs_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     assert found["start"] <= found["trained"] + 1
     assert (folder / "quick-1000.md").exists()
     assert not (folder / "zoo.md").exists()
+
+
+def test_reported_rows_are_of_tasks_that_are_drawn() -> None:
+    """Rows that are kept with the code are measured ones, whole."""
+    for found in keeping.read(keeping.REPORTED, "full"):
+        task = tasks.draw(keeping.REPORTED, found["index"], "full")
+        assert (found["words"], found["group"]) == (task.words(), task.group)
+    kept = keeping.path(keeping.REPORTED, "full")
+    lines = kept.read_text().splitlines() if kept.exists() else []
+    assert len(keeping.read(keeping.REPORTED, "full")) == len(lines)

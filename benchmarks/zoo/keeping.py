@@ -12,7 +12,8 @@ from typing import Any
 import dynacl
 
 RUNS = Path(__file__).parents[2] / "runs" / "zoo"
-REPORTED = 0  # the seed that nothing is tuned on; its rows are kept with the code
+REPORTED = 0  # the seed that nothing is tuned on …
+KEPT = Path(__file__).parent  # … whose rows are kept with the code
 WHY = Path(__file__).with_name("why.json")  # seed: {task: why it stays below its ceiling}
 # What a fit does not pass through.
 OUTSIDE = (
@@ -55,7 +56,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def path(seed: int, scale: str, ending: str = "jsonl") -> Path:
-    folder = Path(__file__).parent if (seed, scale) == (REPORTED, "full") else RUNS
+    folder = KEPT if (seed, scale) == (REPORTED, "full") else RUNS
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{scale}-{seed}.{ending}"
 
