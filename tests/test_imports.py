@@ -29,7 +29,7 @@ LAYERS = [
         "values",
     },
     {"pipelines", "settings"},
-    {"slopes", "subspace"},
+    {"subspace"},
     {"intervals", "linear_models", "segmentation"},
     {"dynamics", "objective"},
     {"encoders", "parameters", "simulate"},

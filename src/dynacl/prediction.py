@@ -20,16 +20,14 @@ from torch import Tensor
 from dynacl import inference
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.encoders import Encoder
-from dynacl.objective.limit import likelihood
+from dynacl.objective.limit import judged_volume, likelihood
 from dynacl.readout import Readout
 from dynacl.recipe import correlation_time
 from dynacl.run import Run
-from dynacl.slopes import between
 from dynacl.values import Lags
 
 ROWS = 4_000  # most rows that a readout is fitted to, and most starts that are judged
 FURTHEST = 20  # steps ahead that are judged, at most
-FOLD = 10.0  # nats that a row may cost at which an encoder folds: one such row decides nothing
 NUMBERS = 1 << 22  # of predicted observations in work at a time
 MODEL, START, IDENTITY, PERSISTENCE = "model", "linear start", "identity control", "persistence"
 WIDTH = len(IDENTITY) + 2  # of the first column of a table
@@ -229,17 +227,15 @@ def missed_volume(run: Run, series: TimeSeries, horizons: Sequence[int]) -> floa
     starts = spread_starts(series, int(after.max()), 0, ROWS)
     x = inference.latents(run, series)
     path = inference.ahead_of(run, series, x, x, starts, max(horizons))[:, np.array(horizons) - 1]
-    with torch.inference_mode():
-        frames = run.encoder.frames(torch.from_numpy(series.observations).to(run.device))
-        found = []
-        for i, step in enumerate(after):
-            at = starts + step
-            missed = torch.from_numpy(x[at] - path[:, i])
-            near = torch.from_numpy(between(frames.cpu().numpy(), x, at))
-            exact = run.encoder.with_slopes(frames[at])[1].cpu()
-            found.append([float(likelihood(missed, by, FOLD).total) for by in (near, exact)])
-    # Rough derivatives cost volume, and so do neighbours that are far apart: the better of the two.
-    figure = 2 * float(np.mean(found, axis=0).min()) / x.shape[1]
+    found = []
+    for i, step in enumerate(after):
+        frames = torch.from_numpy(series.observations[starts + step]).to(run.device)
+        with torch.inference_mode():
+            _, slopes = run.encoder.with_slopes(run.encoder.frames(frames))
+            missed = torch.from_numpy(x[starts + step] - path[:, i])
+            likely = likelihood(missed, slopes.cpu(), judged_volume)
+            found.append(2 * float(likely.total) / x.shape[1])
+    figure = float(np.mean(found))
     return figure if np.isfinite(figure) else np.inf
 
 
