@@ -20,7 +20,7 @@ from torch import Tensor
 from dynacl import inference
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.encoders import Encoder
-from dynacl.objective.limit import judged_volume, likelihood
+from dynacl.objective.limit import likelihood
 from dynacl.readout import Readout
 from dynacl.recipe import correlation_time
 from dynacl.run import Run
@@ -28,6 +28,7 @@ from dynacl.values import Lags
 
 ROWS = 4_000  # most rows that a readout is fitted to, and most starts that are judged
 FURTHEST = 20  # steps ahead that are judged, at most
+FOLD = 10.0  # nats that a row may cost at which an encoder folds: one such row decides nothing
 NUMBERS = 1 << 22  # of predicted observations in work at a time
 MODEL, START, IDENTITY, PERSISTENCE = "model", "linear start", "identity control", "persistence"
 WIDTH = len(IDENTITY) + 2  # of the first column of a table
@@ -233,8 +234,7 @@ def missed_volume(run: Run, series: TimeSeries, horizons: Sequence[int]) -> floa
         with torch.inference_mode():
             _, slopes = run.encoder.with_slopes(run.encoder.frames(frames))
             missed = torch.from_numpy(x[starts + step] - path[:, i])
-            likely = likelihood(missed, slopes.cpu(), judged_volume)
-            found.append(2 * float(likely.total) / x.shape[1])
+            found.append(2 * float(likelihood(missed, slopes.cpu(), FOLD).total) / x.shape[1])
     figure = float(np.mean(found))
     return figure if np.isfinite(figure) else np.inf
 
