@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -345,3 +347,17 @@ def test_names_from_a_file_do_not_make_an_error_long_or_two_lines(tmp_path: Path
     np.savez(broken, **{"one\ntwo": table(6), "three": table(6)})
     with pytest.raises(InputError, match=r"several arrays \('one\\ntwo', three\)"):
         TimeSeries.read(broken)
+
+
+def test_a_library_that_finds_no_end_of_a_file_is_stopped(tmp_path):
+    from dynacl.data.formats import apart
+
+    path = tmp_path / "x"
+    path.write_bytes(b"")
+    child = os.fork()
+    if child == 0:
+        apart.SECONDS = 1
+        apart._bound(path)
+        while True:
+            pass
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGXCPU

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,9 @@ from dynacl.data.errors import InputError
 from dynacl.data.formats.format import Entry, Format, may_become
 
 REFUSED = 3  # the exit code of a child that says why
+SIGXCPU = getattr(signal, "SIGXCPU", None) or 0  # not on every system
 ROOM = 1 << 30  # bytes for the library itself
+SECONDS = 60  # of the processor for any file, and one more for each megabyte
 COPIES = 4  # of what is read, at most, that a library and we hold at once
 
 
@@ -54,7 +57,8 @@ def _asked(format: Format, path: Path, names: Sequence[str] | None) -> dict[str,
         if done.returncode == REFUSED:
             raise InputError(said)
         if done.returncode:
-            raise InputError(f"{path}: cannot be read: damaged; its library crashed on it")
+            how = "found no end of it" if done.returncode == -SIGXCPU else "crashed on it"
+            raise InputError(f"{path}: cannot be read: damaged; its library {how}")
         out.seek(0)
         with np.load(out, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
@@ -70,7 +74,7 @@ def _answer() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is not an array
     format: Format = getattr(import_module(module), name)()
-    _bound_memory(Path(path))
+    _bound(Path(path))
     try:
         with refused_in_one_sentence(Path(path), format):
             if names is None:
@@ -87,8 +91,8 @@ def _answer() -> None:
         sys.exit(REFUSED)
 
 
-def _bound_memory(path: Path) -> None:
-    """In the child: that a small file does not fill the memory, whatever it says of its shapes."""
+def _bound(path: Path) -> None:
+    """In the child: a small file fills no memory, whatever its shapes, and takes no hours."""
     try:
         import resource
     except ModuleNotFoundError:  # not on every system
@@ -98,3 +102,8 @@ def _bound_memory(path: Path) -> None:
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     if hard == resource.RLIM_INFINITY or most < hard:
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    spent = int(sum(os.times()[:2]))
+    seconds = spent + SECONDS + (path.stat().st_size >> 20)
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if hard == resource.RLIM_INFINITY or seconds < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, hard))
