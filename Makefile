@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install hooks demo test coverage long lint bench fuzz soak size scoreboard dist check fresh \
-  lowest audit docs clean
+.PHONY: install hooks demo test long lint bench fuzz soak size scoreboard dist check fresh lowest \
+  audit docs clean
 
 install: $(READY)
 
@@ -21,15 +21,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/dynacl demo --out runs/demo --force
 
-TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 test: $(READY) lint
-	$(TESTS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=90
 	# Again without the compiled kernel, for what touches the loss.
-	DYNACL_NATIVE=0 $(TESTS) -m loss
-
-# The same tests, counting which lines they reach; a sixth slower.
-coverage: $(READY)
-	$(TESTS) --cov --cov-report=term --cov-fail-under=90
+	DYNACL_NATIVE=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m loss
 
 # What imports heavy libraries: NWB through pynapple.
 long: $(READY)
