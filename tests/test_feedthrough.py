@@ -104,3 +104,18 @@ def test_latents_of_whole_frames_still_tell_observations_exactly():
     again = model.reconstruct(model.transform(data))
     np.testing.assert_allclose(np.concatenate(again), data.observations, atol=1e-2)
     assert model.readout_.sees_inputs  # predictions do not know u_{t+1}
+
+
+def test_inputs_that_first_trials_do_not_tell_apart_are_told_by_later_ones():
+    """Two inputs, the same but for a thousandth at first; only one of them acts at once."""
+    whole = driven(2.0, 0, trials=24, steps=250)
+    u = whole.control
+    rng = np.random.default_rng(7)
+    second = rng.normal(size=u.shape)
+    second[:4_500] = u[:4_500] + 1e-3 * second[:4_500]  # 18 trials of 24
+    data = TimeSeries(whole.observations, whole.bounds, np.hstack([u, second]).astype(np.float32))
+    model = DCL(2, "linear", time_lags=LAGS, max_iter=20, batch_size=128, random_state=0).fit(data)
+    assert model.readout_.sees_inputs
+    one, other = model.readout_.feedthrough.ravel().tolist()
+    assert one == pytest.approx(2.0, abs=0.05)
+    assert other == pytest.approx(0.0, abs=0.05)

@@ -27,6 +27,8 @@ from dynacl.run import Run
 from dynacl.values import Lags
 
 ROWS = 4_000  # most rows that a readout is fitted to, and most starts that are judged
+FED = 10_000  # rows, in pieces of …
+PIECE = 100  # … so many steps, that tell what present inputs add
 FURTHEST = 20  # steps ahead that are judged, at most
 FOLD = 10.0  # nats that a row may cost at which an encoder folds: one such row decides nothing
 NUMBERS = 1 << 22  # of predicted observations in work at a time
@@ -119,7 +121,7 @@ def fit_readout(run: Run, series: TimeSeries) -> Readout:
     y = torch.from_numpy(series.observations[t])
     readout = Readout(x.shape[1], y.shape[1]).fit(x, y, torch.Generator().manual_seed(0))
     if series.control is not None:
-        _feed(run, readout, series.head(ROWS))
+        _feed(run, readout, series.pieces(s.past + PIECE * s.time_offset, FED))
     return readout
 
 

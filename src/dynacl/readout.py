@@ -12,17 +12,21 @@ cannot learn the dynamics.
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Sequence
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor, nn
 
-FEATURES = 300  # random functions of the latents, beside the latents themselves
+FEATURES = 300  # random functions of the latents, beside the latents themselves …
+SHARPNESS = 2.0  # … and the variance of what they bend, whatever the number of latents
 ROWS = 20_000  # most rows that it is fitted to
 PENALTIES = tuple(10.0**k for k in range(-8, 3))  # of the ridge, tried on rows left out
-STRETCHES = 16  # of rows; every fourth is left out and says whether predictions see the input …
-FEWEST = 20  # … of so many rows at least …
-CLEARLY = 0.02  # … and by this share of the squared error
+STRETCHES = 16  # of rows; every fourth is left out, says which penalty …
+FEWEST = 20  # … and, of so many rows at least, whether predictions see the input: …
+CLEARLY = 0.02  # … by this share of the squared error
+FAINT = 0.03  # share of what is new in inputs; a direction of them with less tells nothing
+TINY = torch.finfo(torch.float64).tiny
 
 
 @final
@@ -81,25 +85,24 @@ class Readout(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Readout:
-        """Ridge; the penalty is the one that predicts every fourth row best from the others."""
+        """Ridge; the penalty is the one that predicts every fourth stretch of rows, which are in
+        the order of time, best from the others. Single rows would be told by their neighbours."""
         some = torch.linspace(0, len(x) - 1, min(len(x), ROWS)).long()
         x, y = x[some].double(), y[some].double()
         self.double()
         self.shift.copy_(x.mean(0))
         spread = x.std(0, correction=0)
         self.scale.copy_(spread.where(spread > 0, torch.ones_like(spread)))
-        self.inner.normal_(generator=generator)
+        self.inner.normal_(generator=generator).mul_((SHARPNESS / x.shape[1]) ** 0.5)
         self.offset.uniform_(-2, 2, generator=generator)
         self.centre.copy_(y.mean(0))
         features, target = self.features(x), y - self.centre
-        held = torch.arange(len(x)) % 4 == 0
-        fitted = _Ridge(features[~held], target[~held])
-        errors = [
-            (features[held] @ fitted(penalty) - target[held]).square().mean()
-            for penalty in PENALTIES
-        ]
-        best = PENALTIES[int(torch.stack(errors).argmin())]
-        self.weight.copy_(_Ridge(features, target)(best))
+        held = STRETCHES * torch.arange(len(x)) // len(x) % 4 == 0
+        seen, unseen = (_Products.of(features[rows], target[rows]) for rows in (~held, held))
+        solutions = seen.ridge(PENALTIES)
+        best = int(torch.stack([unseen.missed(W) for W in solutions]).argmin())
+        (weight,) = (seen + unseen).ridge(PENALTIES[best : best + 1])
+        self.weight.copy_(weight)
         return self.float()
 
     @torch.no_grad()
@@ -117,7 +120,7 @@ class Readout(nn.Module):
 
         def solved(rows: Tensor) -> tuple[Tensor, Tensor]:
             expected = _least_squares(z[rows], u[rows])
-            return expected, _least_squares((u - z @ expected)[rows], missed[rows])
+            return expected, _least_squares((u - z @ expected)[rows], missed[rows], FAINT)
 
         stretch = STRETCHES * torch.arange(n) // n
         held = stretch % 4 == 0
@@ -132,23 +135,37 @@ class Readout(nn.Module):
             self._see(*(found.float() for found in solved(torch.ones_like(held))))
 
 
-def _least_squares(features: Tensor, target: Tensor) -> Tensor:
-    """The smallest solution, where inputs or latents depend on each other."""
-    found: Tensor = torch.linalg.lstsq(features, target, driver="gelsd").solution
+def _least_squares(features: Tensor, target: Tensor, least: float | None = None) -> Tensor:
+    """The smallest solution, where inputs or latents depend on each other.
+
+    least: share of the largest spread below which a direction of the features is left out.
+    """
+    found: Tensor = torch.linalg.lstsq(features, target, rcond=least, driver="gelsd").solution
     return found
 
 
-class _Ridge:
-    """Solutions of one least-squares problem for any penalty, from one decomposition."""
+class _Products(NamedTuple):
+    """All that least squares needs to know of rows; products of several sets of rows add up."""
 
-    def __init__(self, features: Tensor, target: Tensor) -> None:
-        n = len(features)
-        self.variance, self.axes = torch.linalg.eigh(features.T @ features / n)
-        self.rotated = self.axes.T @ (features.T @ target / n)
+    n: int
+    inner: Tensor  # (m, m): features with features, summed over rows
+    outer: Tensor  # (m, D): features with targets
 
-    def __call__(self, penalty: float) -> Tensor:
-        floor = penalty * self.variance[-1].clamp(min=torch.finfo(self.variance.dtype).tiny)
-        solution: Tensor = self.axes @ (
-            self.rotated / (self.variance.clamp(min=0) + floor)[:, None]
-        )
-        return solution
+    @classmethod
+    def of(cls, features: Tensor, target: Tensor) -> _Products:
+        return cls(len(features), features.T @ features, features.T @ target)
+
+    def __add__(self, other: _Products) -> _Products:  # type: ignore[override]
+        return _Products(self.n + other.n, self.inner + other.inner, self.outer + other.outer)
+
+    def ridge(self, penalties: Sequence[float]) -> list[Tensor]:
+        """The solution for each penalty, as shares of the largest variance, from one
+        decomposition."""
+        variance, axes = torch.linalg.eigh(self.inner)
+        rotated, top = axes.T @ self.outer, variance[-1].clamp(min=self.n * TINY)
+        damped = (variance.clamp(min=0) + penalty * top for penalty in penalties)
+        return [axes @ (rotated / below[:, None]) for below in damped]
+
+    def missed(self, W: Tensor) -> Tensor:
+        """The squared error of these rows, but for what no solution changes."""
+        return ((self.inner @ W - 2 * self.outer) * W).sum()

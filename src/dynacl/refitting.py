@@ -21,9 +21,10 @@ MANY = 1 << 23  # references that are put into a random order, at most
 
 
 def refit(run: Run, data: Rows, generator: torch.Generator) -> None:
-    """Fit the dynamics to pairs of latents that are drawn at random."""
-    t = data.steps[torch.randint(len(data.steps), (PAIRS,), generator=generator)]
-    fit_dynamics(run, data, t, generator)
+    """Fit the dynamics to pairs of latents: all there are, or some drawn at random."""
+    n = len(data.steps)
+    some = torch.randint(n, (PAIRS,), generator=generator) if n > PAIRS else slice(None)
+    fit_dynamics(run, data, data.steps[some], generator)
 
 
 def spread(data: Rows) -> Tensor:

@@ -99,21 +99,7 @@ def sample(series: TimeSeries, n_modes: int, past: int = 0, offset: int = 1) -> 
     A mode lasts for long, so many pieces say more about its share than a few whole trials do.
     """
     rows = max(FEWEST, min(MOST, NUMBERS // n_modes))
-    if len(series) <= rows:
-        return series
-    length = past + PIECE * offset
-    starts = np.concatenate([np.arange(a, b, length) for a, b in series.spans()])
-    trial_ends = series.bounds[np.searchsorted(series.bounds, starts, side="right")]
-    ends = np.minimum(starts + length, trial_ends)
-    whole = ends - starts >= min(length, int(series.lengths.min()))  # no rest of a trial
-    starts, ends = starts[whole], ends[whole]
-    n = min(len(starts), max(1, int(rows / (ends - starts).mean())))
-    chosen = np.unique(np.linspace(0, len(starts) - 1, n).round().astype(int))
-    pieces = [np.arange(a, b) for a, b in zip(starts[chosen], ends[chosen], strict=True)]
-    at = np.concatenate(pieces)
-    u = None if series.control is None else series.control[at]
-    bounds = np.cumsum([0, *(len(piece) for piece in pieces)])
-    return TimeSeries(series.observations[at], bounds, u)
+    return series.pieces(past + PIECE * offset, rows)
 
 
 def transition_matrix(modes: Array, series: TimeSeries, n_modes: int, offset: int) -> Array:

@@ -315,6 +315,22 @@ class TimeSeries:
         kept = kept[: max(1, int((kept >= self.lengths.min()).sum()))]
         return self._rows(slice(int(kept.sum())), kept.tolist())
 
+    def pieces(self, length: int, rows: int) -> TimeSeries:
+        """Pieces of trials, evenly spread, `rows` in all or a few more; all of it if it is short.
+
+        Rests of trials that are shorter than a piece are left out, but not short trials.
+        """
+        if len(self) <= rows:
+            return self
+        starts = np.concatenate([np.arange(a, b, length) for a, b in self.spans()])
+        trial_ends = self.bounds[np.searchsorted(self.bounds, starts, side="right")]
+        ends = np.minimum(starts + length, trial_ends)
+        whole = ends - starts >= min(length, int(self.lengths.min()))
+        starts, ends = starts[whole], ends[whole]
+        n = min(len(starts), max(1, int(rows / (ends - starts).mean())))
+        chosen = np.unique(np.linspace(0, len(starts) - 1, n).round().astype(int))
+        return self._spans(starts[chosen], ends[chosen])
+
     def _spans(self, starts: Ints, ends: Ints) -> TimeSeries:
         """A trial of each of these spans of rows; a view where one ends as the next begins."""
         if (starts[1:] == ends[:-1]).all():
