@@ -63,9 +63,9 @@ def test_recurrent_context_uses_the_past_inside_the_trial_only(offset):
 @pytest.mark.parametrize(
     ("kind", "steps", "settings"),
     [
-        ("mlp", 60_000, {"max_iter": 1000}),
+        ("mlp", 20_000, {"max_iter": 300}),
         ("gated", 10_000, {"n_modes": 10}),
-        ("recurrent", 10_000, {"batch_size": 256}),
+        ("recurrent", 5_000, {"batch_size": 128, "max_iter": 300}),
     ],
 )
 def test_free_dynamics_predict_better_than_standing_still(kind, steps, settings):
@@ -84,3 +84,33 @@ def test_dynamics_advance_states_as_predict_does(rotating, kind):
     with torch.no_grad():
         first = model.dynamics_(torch.from_numpy(x[:1])).numpy()
     np.testing.assert_allclose(first, model.predict(rotating)[0][:1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_beside_a_linear_map_can_be_fitted_as_that_map_alone():
+    x, u = normal(500, 3, dtype=torch.float32), normal(500, 2, seed=1, dtype=torch.float32)
+    A, B = normal(3, 3, seed=2, dtype=torch.float32), normal(3, 2, seed=3, dtype=torch.float32)
+    x_next = x @ A.T + u @ B.T + 0.5
+    generator = torch.Generator().manual_seed(0)
+    model = ResidualMLP(3, n_controls=2, generator=generator)
+    model.refit(x, x_next, u, penalty=torch.inf)
+    far = 10 * normal(50, 3, seed=4, dtype=torch.float32)
+    torch.testing.assert_close(model.step(far, u[:50]), far @ A.T + u[:50] @ B.T + 0.5,
+                               rtol=1e-3, atol=1e-3)  # fmt: skip
+    bent = x_next + torch.sin(2 * x)
+    model.refit(x, bent, u, penalty=torch.inf)
+    linear = (model.step(x, u) - bent).square().mean()
+    model.refit(x, bent, u, generator=generator)
+    assert (model.step(x, u) - bent).square().mean() < 0.95 * linear
+
+
+def test_a_network_predicts_no_worse_than_a_linear_model_of_few_outputs():
+    """Two of four dimensions of a linear system, read off lags."""
+    data = simulate.lds(rng=np.random.default_rng(3), d=4, trials=20, steps=200, observed=6, rank=2,
+                        mixing="linear", angle=8.0, noise=0.05)  # fmt: skip
+    fresh = simulate.lds(rng=np.random.default_rng(3), d=4, trials=30, steps=200, observed=6,
+                         rank=2, mixing="linear", angle=8.0, noise=0.05)  # fmt: skip
+    arguments = {"time_lags": (0, 3, 6), "max_iter": 30, "batch_size": 64}
+    network, linear = (small(4, kind, **arguments).fit(data) for kind in ("mlp", "linear"))
+    assert network.run_.floor is not None
+    figures = [m.prediction_score(fresh, horizons=(1, 5, 20)) for m in (network, linear)]
+    assert figures[0] > figures[1] - 0.02

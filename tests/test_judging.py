@@ -184,7 +184,7 @@ def test_baselines_tiles_and_paper_protocols_have_no_judge(hidden, arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"dynamics": "mlp"}, {"similarity": "dot"}, {"asymmetric": True},
+    "arguments", [{"dynamics": "gated"}, {"similarity": "dot"}, {"asymmetric": True},
                   {"encoder": torch.nn.Linear(8, 6)}, {"dynamics": "identity", "validation": 0.1}],
     ids=str,
 )  # fmt: skip

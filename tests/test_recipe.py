@@ -246,7 +246,7 @@ def test_baseline_and_paper_protocols_contrast_one_step(trials, small):
 @pytest.mark.parametrize(
     ("free", "linear", "gain"),
     [
-        ({"dynamics": "mlp", "n_negatives": 32}, False, 1),
+        ({"dynamics": "mlp", "n_negatives": 32}, True, 1),
         ({"dynamics": "gated"}, False, 1),
         ({"dynamics": "recurrent"}, False, 1),
         ({"dynamics": Free()}, False, 1),

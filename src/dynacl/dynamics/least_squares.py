@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+STEPS, BATCH = 500, 1024  # of a descent
+
 
 def linear_fit(
     x: Tensor, x_next: Tensor, u: Tensor | None, bias: bool, penalty: Tensor | None = None
@@ -46,17 +48,19 @@ def descend(
     u: Tensor | None,
     generator: torch.Generator | None,
 ) -> None:
-    """Adam on the mean squared error, for models without a closed form."""
+    """Adam on the mean squared error, for models without a closed form; rates fall to 0."""
     learned = [p for p in model.parameters() if p.requires_grad]
     if not learned:
         return
     optimizer = torch.optim.Adam(learned, lr=1e-2)
     now = x if x.ndim == 2 else x[:, -1]
     scale = (x_next - now).square().mean().clamp(min=torch.finfo(x.dtype).tiny)
-    for _ in range(500):
-        rows = torch.randint(len(x), (min(len(x), 4096),), generator=generator)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    for _ in range(STEPS):
+        rows = torch.randint(len(x), (min(len(x), BATCH),), generator=generator)
         drive = None if u is None else u[rows]
         loss = (model(x[rows], x_next[rows], drive) - x_next[rows]).square() / scale
         optimizer.zero_grad()
         loss.mean().backward()
         optimizer.step()
+        falling.step()
