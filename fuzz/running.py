@@ -21,6 +21,7 @@ SECONDS = 2.0  # of the processor, for one input
 MEMORY = 64 << 20  # bytes that a reader may take beyond what it took before …
 TIMES = 50  # … and as many times the size of its input
 AT_MOST = 4 << 30  # bytes of addresses beyond those at the start, so that a mistake stays small
+ENDLESS = 30  # seconds of the processor after which an input is taken to have no end
 
 
 @dataclass
@@ -114,6 +115,8 @@ def _child(reader: Reader, first: int, last: int, place: Path, into: int) -> Non
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         with os.fdopen(into, "w") as pipe:
             for i in range(first, last):
+                end = int(sum(os.times()[:2])) + ENDLESS
+                resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
                 pipe.write(json.dumps(one(reader, i, place)) + "\n")
                 pipe.flush()
     finally:

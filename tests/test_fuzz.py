@@ -92,7 +92,7 @@ def test_a_reader_in_a_process_of_many_addresses_has_room(tmp_path):
     assert (tally.accepted, tally.wrong) == (1, [])
 
 
-def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path):
+def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path, monkeypatch):
     """A reader that fails in every way in turn is told of each; else the harness proves nothing."""
 
     class Bad(Reader):
@@ -110,16 +110,20 @@ def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path):
                 os.kill(os.getpid(), signal.SIGKILL)
             if i == 3:
                 np.ones(100 << 20, dtype=np.uint8)
+            while i == 6:
+                pass
             return "right" if i in (3, 4) else "another"
 
         def original(self, place):
             return "right"
 
     (tmp_path / "i").write_text("-1")
-    tally = many(Bad(tmp_path), 0, 6, tmp_path)
+    monkeypatch.setattr("fuzz.running.ENDLESS", 1)
+    tally = many(Bad(tmp_path), 0, 7, tmp_path)
     said = dict(tally.wrong)
     assert (tally.refused, tally.accepted) == (1, 1)
     assert "KeyError: 'x'" in said[1]
     assert "SIGKILL" in said[2]
     assert re.fullmatch(r"accepted with \d+ MB for 1 bytes", said[3])
     assert said[5] == "accepted, and is not what was written"
+    assert "SIGXCPU" in said[6]
