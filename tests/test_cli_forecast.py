@@ -22,10 +22,12 @@ def test_forecast_without_out_prints_csv(recovered):
 
 
 def test_forecast_by_markov_chain_differs_from_holding_the_mode(world, tmp_path):
+    long = ("--max-iter", 60, "--batch-size", 64)  # enough to see modes come and go
+    quick_fit(world, "learned", "--dynamics", "switching", "--modes", 2, *long)
     future = {}
     for modes in ("hold", "markov"):
         out = tmp_path / f"{modes}.npy"
-        dynacl("forecast", world / "switching", world / "slds.npz", "--steps", 5, "--modes", modes,
+        dynacl("forecast", world / "learned", world / "slds.npz", "--steps", 5, "--modes", modes,
                "--out", out)  # fmt: skip
         future[modes] = np.load(out)
         assert future[modes].shape == (5 * TRIALS, 2)
