@@ -18,6 +18,7 @@ LAYERS = [
         "decoding",
         "doubts",
         "inspection",
+        "local_noise",
         "metrics",
         "optimizers",
         "readout",

@@ -20,6 +20,7 @@ OTHER = {
     "dynamics_learning_rate": 0.02,
     "dynamics_optimizer": "soap",
     "objective": "likelihood",
+    "evenness": 1.0,
     "optimizer": "adam",
     "schedule": "constant",
     "standardize": False,

@@ -29,11 +29,13 @@ from dynacl.encoders import (
     as_encoder,
 )
 from dynacl.judging import split
+from dynacl.local_noise import local_noise
 from dynacl.objective import density
 from dynacl.objective.geometry.base import Geometry
 from dynacl.objective.geometry.naming import resolve as resolve_geometry
 from dynacl.request import Request, check_parts, check_settings, try_parts
 from dynacl.run import Run
+from dynacl.sampling import LISTED, PART
 from dynacl.settings import Settings
 from dynacl.subspace import Start, linear_start
 from dynacl.whitening import (
@@ -43,6 +45,8 @@ from dynacl.whitening import (
     observed_dimensions,
     whitening,
 )
+
+LOOKED_AT = 2000  # places, to see whether noise shows
 
 
 def begin(request: Request, series: TimeSeries, seed: int) -> Run:
@@ -99,6 +103,8 @@ def settings_of(
         wishes += density.WISHES
     if seen_whole(request, f, geometry, series):
         wishes += f.if_seen_whole()
+        noisy = f.if_noise_shows()
+        wishes += noisy if noisy and noise_shows(request, series) else ()
     return recipe.settings(
         request.protocol, wishes, series, request.n_components, f.context, request.chosen
     )
@@ -117,6 +123,18 @@ def seen_whole(request: Request, f: Dynamics, geometry: Geometry, series: TimeSe
     if contrast or not (ours and whitened):
         return False
     return dimensions(series.observations, d) == d
+
+
+def noise_shows(request: Request, series: TimeSeries) -> bool:
+    """Whether the noise of the system can be told from frames that lie near each other."""
+    if series.n_controls:  # what inputs do is not shared by near frames
+        return False
+    offset = request.chosen.get("time_offset") or 1
+    t = series.references(offset, allow_short=True).spread(LISTED)
+    frames = whitening(series.observations, None, None, request.n_components).frames
+    y = torch.from_numpy(np.ascontiguousarray(series.observations[: t[-1] + offset + 1]))
+    z = torch.cat([frames(part) for part in torch.split(y, PART)]).double().numpy()
+    return local_noise(z, t, offset, places=LOOKED_AT) is not None
 
 
 def rebuild(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dynacl.data import Steps, TimeSeries
+from dynacl.local_noise import local_noise
 from dynacl.run import Run
 
 PART = 4096  # rows in work at a time
@@ -46,6 +47,13 @@ def listed(steps: Steps) -> Listed:
     return torch.from_numpy(steps.all()) if len(steps) <= LISTED else Unlisted(steps)
 
 
+class Noise(NamedTuple):
+    """Frames where noise arrived, and roots of its covariance there (`local_noise`)."""
+
+    frames: Tensor  # (n, d)
+    roots: Tensor  # (n, d, d)
+
+
 class Rows(NamedTuple):
     """What training sees of a series, as tensors that share the arrays' memory where they can."""
 
@@ -57,6 +65,7 @@ class Rows(NamedTuple):
     lags: Tensor
     now_only: bool
     control_lags: Tensor  # of the inputs that a window has beside observations
+    noise: Noise | None = None  # of the system, where it was seen; only training asks for it
 
     def window(self, t: Tensor) -> Tensor:
         """The frame of each step with its lags, side by side, and past inputs behind them."""
@@ -107,6 +116,22 @@ def rows(series: TimeSeries, run: Run) -> Rows:
         alone,
         torch.tensor(settings.past_inputs, dtype=torch.long),
     )
+
+
+def with_noise(data: Rows, series: TimeSeries, run: Run) -> Rows:
+    """The same rows, and the noise of the system where these settings want it and data show it."""
+    wanted = run.settings.evenness and run.step < run.settings.max_iter
+    if not wanted or data.u is not None or not run.encoder.square:
+        return data
+    with torch.no_grad():
+        y = torch.cat([data.ready(part).cpu() for part in torch.split(data.y, PART)])
+    offset = run.settings.time_offset
+    found = local_noise(y.double().numpy(), series.references(offset).spread(LISTED), offset)
+    if found is None:
+        return data
+    roots = torch.linalg.cholesky(torch.from_numpy(found.covariances))
+    frames = y[torch.from_numpy(found.steps)]
+    return data._replace(noise=Noise(frames.to(run.device), roots.float().to(run.device)))
 
 
 def _shared(array: Any) -> Tensor:

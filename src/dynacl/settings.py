@@ -67,6 +67,12 @@ class Settings:
         OneOf(OBJECTIVES),
         "InfoNCE, or its limit for infinitely many negatives (objective.likelihood)",
     )
+    evenness: float = setting(
+        0.0,
+        Number(),
+        "weight of the evenness of the noise, where the data show noise by themselves "
+        "(objective.evenness); beside a likelihood it falls to 0 at the end",
+    )
     schedule: str = setting("cosine", OneOf(SCHEDULES), "of the learning rates")
     standardize: bool = setting(True, Flag(), "whiten the input of the encoder")
     time_offset: int = setting(1, Whole(), "steps Δ from a reference to its positive")

@@ -24,13 +24,15 @@ from dynacl.dynamics.ahead import reach
 from dynacl.judging import Judge
 from dynacl.memory import kept_memory
 from dynacl.objective.density import log_density
+from dynacl.objective.evenness import evenness
 from dynacl.objective.infonce import Loss, info_nce
 from dynacl.objective.limit import likelihood
 from dynacl.progress import Progress
 from dynacl.refitting import refit
 from dynacl.run import Record, Run, Weights
-from dynacl.sampling import Rows, encode, rows, without_inputs
+from dynacl.sampling import Rows, encode, rows, with_noise, without_inputs
 
+NOISY = 256  # places per step where noise tells slopes
 SLOPED = 4  # rows for each whose slopes are taken: these cost d times what the row does
 Callback = Callable[[Run, Record], bool | None]
 
@@ -62,7 +64,7 @@ def train(
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
     step = likely_step if settings.objective == "likelihood" else training_step
-    data = rows(series, run)
+    data = with_noise(rows(series, run), series, run)
     run.go_on()
     run.interrupted = ended = False
     if judge is not None and run.step == 0:
@@ -138,7 +140,7 @@ def training_step(run: Run, data: Rows) -> Loss:
     loss = info_nce(
         predicted, following, negatives, similarity=run.geometry, potential=alpha, skip=skip
     )
-    descend(run, loss)
+    descend(run, loss, unevenness(run, data))
     return Loss(*(part.detach() for part in loss))
 
 
@@ -155,17 +157,31 @@ def likely_step(run: Run, data: Rows) -> Loss:
     following = torch.cat([first, rest])
     predicted = reach(run.dynamics, now, following, data.drive(t, h, s.time_offset, now))
     loss = likelihood(following - predicted, slopes)
-    descend(run, loss)
+    descend(run, loss, unevenness(run, data))
     return Loss(*(part.detach() for part in loss))
 
 
-def descend(run: Run, loss: Loss) -> None:
+def unevenness(run: Run, data: Rows) -> Tensor | float:
+    """How uneven the noise is in the state.
+
+    A likelihood sees the noise too, once it is precise enough: there it counts less and less.
+    """
+    s = run.settings
+    weight = s.evenness * (1 - run.step / s.max_iter if s.objective == "likelihood" else 1.0)
+    if data.noise is None or weight <= 0:
+        return 0.0
+    frames, roots = data.noise
+    at = torch.randint(len(frames), (NOISY,), generator=run.generator).to(frames.device)
+    return weight * evenness(run.encoder.with_slopes(frames[at])[1], roots[at])
+
+
+def descend(run: Run, loss: Loss, beside: Tensor | float = 0.0) -> None:
     """One step down the loss, with more weight on alignment where the contrast is too easy."""
     weighs = run.emphasis is not None and run.step >= run.settings.emphasis_at
     total = run.emphasis(loss) if run.emphasis is not None and weighs else loss.total
     for optimizer in run.optimizers:
         optimizer.zero_grad()
-    total.backward()
+    (total + beside).backward()
     for optimizer in run.optimizers:
         optimizer.step()
 

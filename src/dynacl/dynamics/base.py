@@ -17,6 +17,7 @@ It may say, by class attributes and methods (here with their defaults)
     ends(x, controls)       where every mode leads in several steps
     leap(x, steps)          where it leads in several steps without control, if that has a short way
     if_seen_whole()         what it wishes too where observations have as many dimensions as it has
+    if_noise_shows()        what it wishes beside, where the noise in them can be seen by itself
     mode_weights(x)         how it weighs its modes by itself, if it reads them off the state
     refit(x, x_next, u)     how it is fitted to latents that are there already (gradient descent)
     bound(x, x_next, u)     how it is made so, where it is used at these states (an error)
@@ -70,6 +71,10 @@ LIKELY = (
          "folds cost volume, so none come of it."),
     Wish("duration", 2.0, "It goes on gaining, where a contrast has long been at its floor."),
     Wish("dynamics_optimizer", "soap", "Both parts must be as precise as the noise."),
+)  # fmt: skip
+NOISY = (
+    Wish("evenness", 2.0, "The noise can be seen by itself, and tells slopes of the encoder long "
+         "before encoder and dynamics are as precise as it."),
 )  # fmt: skip
 SEVERAL = (
     Wish("horizon", 4, "An error of the encoder nearly cancels over one short step, and adds up "
@@ -156,6 +161,9 @@ class Dynamics(nn.Module, ABC):
         return None
 
     def if_seen_whole(self) -> Sequence[Wish]:
+        return ()
+
+    def if_noise_shows(self) -> Sequence[Wish]:
         return ()
 
     def mode_weights(self, x: Tensor) -> Tensor:
