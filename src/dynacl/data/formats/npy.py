@@ -37,7 +37,8 @@ class Npy(Format):
 
 
 def _opened(path: Path) -> Array:
-    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    with np.errstate(over="ignore"):  # a shape whose size overflows is refused beside that warning
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: is an .npz archive; rename it")
     return array
