@@ -156,9 +156,11 @@ def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path, monkeypatch):
         def original(self, place):
             return "right"
 
-    (tmp_path / "i").write_text("-1")
+    place, keep = tmp_path / "place", tmp_path / "kept"
+    place.mkdir()
+    (place / "i").write_text("-1")
     monkeypatch.setattr("fuzz.running.ENDLESS", 1)
-    tally = many(Bad(tmp_path), 0, 7, tmp_path)
+    tally = many(Bad(tmp_path), 0, 7, place, keep)
     said = dict(tally.wrong)
     assert (tally.refused, tally.accepted) == (1, 1)
     assert "KeyError: 'x'" in said[1]
@@ -166,3 +168,5 @@ def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path, monkeypatch):
     assert re.fullmatch(r"accepted with \d+ MB for 1 bytes", said[3])
     assert said[5] == "accepted, and is not what was written"
     assert "SIGXCPU" in said[6]
+    kept = {path.name: (path / "i").read_text() for path in keep.iterdir()}
+    assert kept == {str(i): str(i) for i in said}

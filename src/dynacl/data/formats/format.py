@@ -32,6 +32,7 @@ class Format(ABC):
 
     table: ClassVar[bool] = False  # whether entries are the columns of one table
     apart: ClassVar[bool] = False  # whether a damaged file may crash its library (see `apart`)
+    room: ClassVar[int] = 1 << 26  # bytes for the library itself, where that reads apart
     streams: ClassVar[bool] = False  # whether it holds one array alone, and takes it in parts
     extra: ClassVar[str] = ""  # of this package, which installs what the format needs
 
