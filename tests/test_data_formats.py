@@ -18,6 +18,7 @@ import pytest
 from dynacl import InputError, TimeSeries, simulate
 from dynacl.data import write_npz
 from dynacl.data.formats import BY_SUFFIX, Entry, Format, writable, write_table
+from dynacl.data.formats.csv import _written
 
 read = TimeSeries.read
 
@@ -348,6 +349,21 @@ def test_names_from_a_file_do_not_make_an_error_long_or_two_lines(tmp_path: Path
     np.savez(broken, **{"one\ntwo": table(6), "three": table(6)})
     with pytest.raises(InputError, match=r"several arrays \('one\\ntwo', three\)"):
         TimeSeries.read(broken)
+
+
+def test_a_table_is_text_a_few_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = {"latents": A, "modes": np.arange(5)}
+    write_table(tmp_path / "whole.csv", results, "latents")
+    parts: list[int] = []
+    monkeypatch.setattr("dynacl.data.formats.csv.AT_ONCE", 2)
+    monkeypatch.setattr(
+        "dynacl.data.formats.csv._written", lambda x, do=_written: parts.append(len(x)) or do(x)
+    )
+    write_table(tmp_path / "parts.csv", results, "latents")
+    assert max(parts) == 2
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
 def test_a_library_that_finds_no_end_of_a_file_is_stopped(tmp_path):
