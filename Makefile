@@ -38,9 +38,9 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# Two hundred fits among failures, and schedulers that are killed (three minutes).
+# Two hundred fits among failures, schedulers and a hundred fits that are killed (five minutes).
 soak: $(READY)
-	DYNACL_SOAK=200 $(BIN)/python -m pytest tests/test_sweeps.py
+	DYNACL_SOAK=200 $(BIN)/python -m pytest tests/test_sweeps.py tests/test_kills.py
 
 # Memory that large data take (half an hour, 21 GB of disk for a while).
 size: $(READY)
