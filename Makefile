@@ -38,9 +38,9 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# Two hundred fits among failures, and schedulers that are killed (three minutes).
+# Two hundred fits among failures, schedulers and a hundred fits that are killed (five minutes).
 soak: $(READY)
-	DYNACL_SOAK=200 $(BIN)/python -m pytest tests/test_sweeps.py
+	DYNACL_SOAK=200 $(BIN)/python -m pytest tests/test_sweeps.py tests/test_kills.py
 
 # Memory that large data take (half an hour, 21 GB of disk for a while).
 size: $(READY)
@@ -79,17 +79,20 @@ fresh: dist
 	  "embed run x.npz --out z.npz" "forecast run x.npz --steps 5 --out future.csv"; \
 	  do env -i PATH=/nowhere ../fresh/bin/dynacl $$line || exit 1; done
 
-# The lowest versions that pyproject.toml promises.
+# The lowest versions that pyproject.toml promises, those of its extras too.
 LOWEST := tests/test_estimator.py tests/test_dynamics.py tests/test_data_series.py \
-  tests/test_metrics.py tests/test_objective.py tests/test_persistence.py tests/test_cli_embed.py
+  tests/test_metrics.py tests/test_objective.py tests/test_persistence.py tests/test_cli_embed.py \
+  tests/test_data_formats.py tests/test_data_files.py tests/test_frames.py tests/test_engines.py
 lowest:
 	rm -rf build/lowest && $(PYTHON) -m venv build/lowest
 	$(PYTHON) -c "import tomllib; found = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-	  print(*(text.replace('>=', '==') for text in found['dependencies']), sep='\n')" \
+	  extras = found['optional-dependencies']; wanted = [found['dependencies'], \
+	  *(extras[name] for name in ('cluster', 'files', 'nwb'))]; \
+	  print(*(text.replace('>=', '==') for part in wanted for text in part), sep='\n')" \
 	  > build/lowest.txt
 	build/lowest/bin/pip install --quiet --disable-pip-version-check -r build/lowest.txt \
 	  pytest hypothesis psutil
-	PYTHONPATH=src OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest $(LOWEST)
+	PYTHONPATH=src OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -m "" $(LOWEST)
 
 # Known weaknesses of what constraints.txt pins; asks a service on the network.
 audit:

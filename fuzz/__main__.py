@@ -18,6 +18,8 @@ def main() -> int:
     parser.add_argument("readers", nargs="*", help="(default: all)")
     parser.add_argument("--inputs", type=int, default=10_000, help="for each (default: 10000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first (default: 0)")
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"), metavar="FOLDER",
+                        help="for what crashes or is wrong (default: build/fuzz)")  # fmt: skip
     options = parser.parse_args()
     print(HEAD, "|---|---|---|---|---|---|---|---|", sep="\n", flush=True)
     findings = 0
@@ -31,7 +33,8 @@ def main() -> int:
             except LookupError as error:
                 print(f"{name}: left out: {error}", file=sys.stderr)
                 continue
-            tally = many(reader, options.first, options.first + options.inputs, place)
+            last, keep = options.first + options.inputs, options.keep / name
+            tally = many(reader, options.first, last, place, keep)
             counts = (tally.inputs, tally.refused, tally.accepted, tally.crashed, len(tally.wrong))
             cells = [name, *(f"{n:,}" for n in counts), f"{tally.slowest:.2f}"]
             print("|", " | ".join([*cells, str(tally.most_memory >> 20)]), "|", flush=True)

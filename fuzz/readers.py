@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import shutil
 import warnings
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 
 from dynacl import DCL, InputError, TimeSeries
-from dynacl.data.formats import BY_SUFFIX, write_table
+from dynacl.data.formats import BY_SUFFIX, apart, write_table
 from dynacl.experiments import plan
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.store import Store
@@ -38,6 +39,10 @@ class Reader(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+
+    def room(self, place: Path) -> int:
+        """Bytes that a user is told it may take to read what is there, beside its size."""
+        return 0
 
     @abstractmethod
     def write(self, place: Path, rng: Rng) -> bool:
@@ -76,9 +81,19 @@ class Data(Reader):
         (place / f"x{self.suffix}").write_bytes(new)
         return False
 
+    def room(self, place: Path) -> int:
+        path = place / f"x{self.suffix}"
+        return apart.most(BY_SUFFIX[self.suffix], path) if self.may_crash else 0
+
     def read(self, place: Path) -> Any:
-        series = TimeSeries.read(place / f"x{self.suffix}")
-        return series.fingerprint()
+        path = place / f"x{self.suffix}"
+        before = resource.getrlimit(resource.RLIMIT_DATA)
+        if self.may_crash:  # what reads it for users has no more
+            apart.bound_memory(BY_SUFFIX[self.suffix], path)
+        try:
+            return TimeSeries.read(path).fingerprint()
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def _data_files(folder: Path, suffix: str) -> list[Path]:

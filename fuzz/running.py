@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import traceback
 from collections.abc import Iterator
@@ -72,29 +73,33 @@ def one(reader: Reader, i: int, place: Path) -> dict[str, Any]:
     if what in ("accepted", "refused"):
         if told["seconds"] > SECONDS:
             told["what"] = f"{what} after {told['seconds']:.1f} s"
-        if told["memory"] > MEMORY + TIMES * size:
+        if told["memory"] > max(reader.room(place), MEMORY + TIMES * size):
             told["what"] = f"{what} with {told['memory'] >> 20} MB for {size} bytes"
     return told
 
 
-def many(reader: Reader, first: int, last: int, place: Path) -> Tally:
-    """Inputs first to last − 1. Where the child process dies, the next one goes on after it."""
+def many(reader: Reader, first: int, last: int, place: Path, keep: Path | None = None) -> Tally:
+    """Inputs first to last − 1. Where the child process dies, the next one goes on after it.
+
+    keep: a folder for the inputs that crash, or are wrong in another way.
+    """
     tally = Tally()
     while first < last:
-        for i, told in _told_by_a_child(reader, first, first + 1 if reader.alone else last, place):
+        end = first + 1 if reader.alone else last
+        for i, told in _told_by_a_child(reader, first, end, place, keep):
             tally.add(i, told)
             first = i + 1
     return tally
 
 
 def _told_by_a_child(
-    reader: Reader, first: int, last: int, place: Path
+    reader: Reader, first: int, last: int, place: Path, keep: Path | None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(out)
-        _child(reader, first, last, place, into)
+        _child(reader, first, last, place, keep, into)
     os.close(into)
     i = first
     with os.fdopen(out) as lines:
@@ -103,11 +108,14 @@ def _told_by_a_child(
             i += 1
     _, status = os.waitpid(child, 0)
     if i < last:
+        _keep(place, keep, i)
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "an exit"
         yield i, {"what": "crashed" if reader.may_crash else f"the process ended by {name}"}
 
 
-def _child(reader: Reader, first: int, last: int, place: Path, into: int) -> None:
+def _child(
+    reader: Reader, first: int, last: int, place: Path, keep: Path | None, into: int
+) -> None:
     try:
         # A child has the addresses of its parent, which may be many: libraries map far more than
         # they touch.
@@ -117,10 +125,19 @@ def _child(reader: Reader, first: int, last: int, place: Path, into: int) -> Non
             for i in range(first, last):
                 end = int(sum(os.times()[:2])) + ENDLESS
                 resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
-                pipe.write(json.dumps(one(reader, i, place)) + "\n")
+                told = one(reader, i, place)
+                if told["what"] not in ("refused", "accepted"):
+                    _keep(place, keep, i)
+                pipe.write(json.dumps(told) + "\n")
                 pipe.flush()
     finally:
         os._exit(0)
+
+
+def _keep(place: Path, folder: Path | None, i: int) -> None:
+    """The input, for whoever wants to look at it: some originals have a date or an id inside."""
+    if folder is not None:
+        shutil.copytree(place, folder / str(i), dirs_exist_ok=True)
 
 
 def _processor() -> float:

@@ -1,6 +1,7 @@
 """Dask clusters of this machine, whose workers may be killed."""
 
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -11,15 +12,17 @@ def workers(n):
     distributed = pytest.importorskip("distributed", reason="needs dynacl[cluster]")
     import dask
 
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        distributed.LocalCluster(n_workers=n, threads_per_worker=1, processes=True,
-                                 dashboard_address=":0") as made,
-    ):  # fmt: skip
+    with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
+        made = distributed.LocalCluster(n_workers=n, threads_per_worker=1, processes=True,
+                                        dashboard_address=":0")  # fmt: skip
         over = threading.Event()
         threading.Thread(target=keep_up, args=(made, n, over), daemon=True).start()
-        yield made
-        over.set()
+        try:
+            yield made
+        finally:
+            over.set()
+            with suppress(TimeoutError):  # of a worker that ends slowly
+                made.close()
 
 
 def keep_up(cluster, n, over, patience=20):

@@ -73,3 +73,28 @@ def test_embed_streams_into_an_npy_what_transform_gives(world, tmp_path, run, mo
     found = np.load(tmp_path / "z.npy")
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.concatenate(whole), rtol=1e-4, atol=1e-5)
+
+
+def test_embed_streams_into_a_table_too(world, tmp_path, monkeypatch):
+    series = TimeSeries.read(world / "slds.npz")
+    times = np.arange(len(series)) * 0.5
+    series = replace(series, times=times)
+    series.write(tmp_path / "timed.npz")
+    model = DCL(2, "linear", time_lags=(0, 1, 2), max_iter=2, batch_size=16, random_state=0)
+    model.fit(series).save(tmp_path / "run")
+    whole = np.concatenate(model.transform(series))
+
+    def at_once(*arguments, **more):
+        raise AssertionError("all latents at once")
+
+    monkeypatch.setattr(DCL, "transform", at_once)
+    monkeypatch.setattr("dynacl.inference.ROWS", 75)  # parts of 25 rows; a trial has 38
+    dynacl("embed", tmp_path / "run", tmp_path / "timed.npz", "--out", tmp_path / "z.csv")
+    with open(tmp_path / "z.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["trial", "step", "time", "x1", "x2"]
+    assert [int(row["trial"]) for row in rows] == np.repeat(np.arange(6), 38).tolist()
+    assert [int(row["step"]) for row in rows] == list(range(2, 40)) * 6
+    assert [float(row["time"]) for row in rows] == times.reshape(6, 40)[:, 2:].ravel().tolist()
+    x = np.array([[row["x1"], row["x2"]] for row in rows], dtype=float)
+    np.testing.assert_allclose(x, whole, rtol=1e-4, atol=1e-5)

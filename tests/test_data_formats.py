@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import pickle
 import shutil
@@ -17,6 +18,7 @@ import pytest
 from dynacl import InputError, TimeSeries, simulate
 from dynacl.data import write_npz
 from dynacl.data.formats import BY_SUFFIX, Entry, Format, writable, write_table
+from dynacl.data.formats.csv import _written
 
 read = TimeSeries.read
 
@@ -349,6 +351,21 @@ def test_names_from_a_file_do_not_make_an_error_long_or_two_lines(tmp_path: Path
         TimeSeries.read(broken)
 
 
+def test_a_table_is_text_a_few_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = {"latents": A, "modes": np.arange(5)}
+    write_table(tmp_path / "whole.csv", results, "latents")
+    parts: list[int] = []
+    monkeypatch.setattr("dynacl.data.formats.csv.AT_ONCE", 2)
+    monkeypatch.setattr(
+        "dynacl.data.formats.csv._written", lambda x, do=_written: parts.append(len(x)) or do(x)
+    )
+    write_table(tmp_path / "parts.csv", results, "latents")
+    assert max(parts) == 2
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
 def test_a_library_that_finds_no_end_of_a_file_is_stopped(tmp_path):
     from dynacl.data.formats import apart
 
@@ -357,7 +374,26 @@ def test_a_library_that_finds_no_end_of_a_file_is_stopped(tmp_path):
     child = os.fork()
     if child == 0:
         apart.SECONDS = 1
-        apart._bound(path)
+        apart._bound_time(path)
         while True:
             pass
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGXCPU
+
+
+def test_a_library_has_room_whatever_threads_have_mapped_and_no_more(tmp_path):
+    """On a machine of many cores, the pools of threads alone map gigabytes that nobody touches."""
+    from dynacl.data.formats import apart
+
+    path = tmp_path / "x.h5"
+    path.write_bytes(b"")
+    child = os.fork()
+    if child == 0:
+        with mmap.mmap(-1, 2 << 30, flags=mmap.MAP_PRIVATE):
+            apart.bound_memory(BY_SUFFIX[".h5"], path)
+            try:
+                few = np.ones(32 << 20, dtype=np.uint8)
+                np.ones(apart.most(BY_SUFFIX[".h5"], path), dtype=np.uint8)
+            except MemoryError:
+                os._exit(7 if "few" in locals() else 8)
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -134,6 +134,27 @@ def test_no_cluster_at_the_scheduler_is_bad_input():
         list(engines.dask([light(1)[0].config], scheduler="nonsense://here"))
 
 
+def test_a_cluster_of_its_own_that_ends_slowly_costs_no_result(monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs dynacl[cluster]")
+
+    class Slow:
+        def __init__(self, *arguments, **how):
+            pass
+
+        def close(self):
+            raise TimeoutError
+
+    class Client(Slow):
+        def close(self):
+            pass
+
+    monkeypatch.setattr(distributed, "LocalCluster", Slow)
+    monkeypatch.setattr(distributed, "Client", Client)
+    monkeypatch.setattr(engines, "on_client", lambda client, configs: map(light_work.work, configs))
+    configs = [fit.config | {"sleep": 0} for fit in light(2)]
+    assert [outcome.record["config"] for outcome in engines.dask(configs)] == configs
+
+
 def test_environment_of_new_processes_has_one_thread_budget(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)

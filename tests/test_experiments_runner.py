@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynacl import InputError
 from dynacl.experiments import engines
 from dynacl.experiments.fitting import Outcome, run
 from dynacl.experiments.plan import name
@@ -75,6 +76,27 @@ def test_result_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
             store.put(fit.name, Outcome(record(fit, {"r2": 0.0})))
     assert (store.runs / f"{fit.name}.json").read_bytes() == before
     assert store.get(fit.name)["metrics"]["r2"] == outcome.record["metrics"]["r2"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_folder_that_cannot_be_written_to_is_refused_before_the_first_fit(
+    there, tmp_path, monkeypatch
+):
+    def run(configs):
+        raise AssertionError("it was run")
+
+    def refused(path, **how):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    fits = tiny(("linear",))[1]
+    store = Store(tmp_path / "results")
+    if there:
+        store.runs.mkdir(parents=True)
+        monkeypatch.setattr("dynacl.experiments.store.os.access", lambda path, how: False)
+    else:
+        monkeypatch.setattr("dynacl.experiments.store.Path.mkdir", refused)
+    with pytest.raises((InputError, OSError), match=r"runs: cannot be written|denied: .*runs"):
+        sweep(fits, store, run)
 
 
 def test_interrupt_is_not_taken_for_a_result(tmp_path, monkeypatch):

@@ -1,10 +1,14 @@
 """A few of the damaged and made-up files that `make fuzz` reads by the ten thousand."""
 
+import io
 import mmap
 import os
 import re
 import signal
 import sys
+import tracemalloc
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +20,7 @@ from fuzz.readers import Reader, readers
 from fuzz.running import AT_MOST, many
 
 from dynacl import InputError, TimeSeries
-from dynacl.data.formats import BY_SUFFIX, format
+from dynacl.data.formats import BY_SUFFIX, entries, format
 
 FEW, SLOW = 60, 2  # inputs; of formats that are read in a process of their own
 
@@ -55,6 +59,41 @@ def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatc
     with pytest.raises(InputError, match="would become 800,128; wanted at most 200 times as many"):
         TimeSeries.read(tmp_path / "bomb.npz")
     assert len(TimeSeries.read(tmp_path / "counts.npz")) == 10_000
+
+
+HUGE = b"{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 8)}"
+HEADS = {
+    "a version that is seldom": (3, HUGE.replace(b"4611686018427387904", b"1000000") + b"\n"),
+    "a head without an end": (2, b" "),
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_what_is_in_a_member_is_told_without_reading_it(head, tmp_path):
+    """64 MB behind a head of version 3, and 64 MB of head; both are 64 kB in the archive."""
+    (version, text), size = HEADS[head], 64 << 20
+    honest = io.BytesIO()
+    np.save(honest, np.zeros((5, 2)))
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", honest.getvalue())
+        length = len(text) if version == 3 else size
+        start = b"\x93NUMPY" + bytes([version, 0]) + length.to_bytes(4, "little")
+        archive.writestr("other.npy", start + text.ljust(size, b"\0" if version == 3 else b" "))
+    tracemalloc.start()
+    with suppress(InputError):
+        assert [e.name for e in entries(tmp_path / "x.npz")] == ["x", "other"]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 4 << 20
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("head", "said"), [(b"{", "[A-Za-z]"), (HUGE, "array is too big")])
+def test_what_numpy_says_of_a_damaged_head_is_one_sentence_and_no_warning(head, said, tmp_path):
+    start = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little")
+    (tmp_path / "t.npy").write_bytes(start + head)
+    with pytest.raises(InputError, match=rf"t\.npy: cannot be read: {said}"):
+        TimeSeries.read(tmp_path / "t.npy")
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".mat"])
@@ -117,9 +156,11 @@ def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path, monkeypatch):
         def original(self, place):
             return "right"
 
-    (tmp_path / "i").write_text("-1")
+    place, keep = tmp_path / "place", tmp_path / "kept"
+    place.mkdir()
+    (place / "i").write_text("-1")
     monkeypatch.setattr("fuzz.running.ENDLESS", 1)
-    tally = many(Bad(tmp_path), 0, 7, tmp_path)
+    tally = many(Bad(tmp_path), 0, 7, place, keep)
     said = dict(tally.wrong)
     assert (tally.refused, tally.accepted) == (1, 1)
     assert "KeyError: 'x'" in said[1]
@@ -127,3 +168,5 @@ def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path, monkeypatch):
     assert re.fullmatch(r"accepted with \d+ MB for 1 bytes", said[3])
     assert said[5] == "accepted, and is not what was written"
     assert "SIGXCPU" in said[6]
+    kept = {path.name: (path / "i").read_text() for path in keep.iterdir()}
+    assert kept == {str(i): str(i) for i in said}

@@ -120,6 +120,28 @@ def test_force_over_an_older_run_killed_anywhere_resumes_the_right_one_or_says_n
     assert seen == {("a", False), ("b", True), ("b", False)}
 
 
+def test_a_fit_that_is_killed_in_its_last_writes_is_brought_to_its_end(place, tmp_path):
+    """All steps are done, but the model may be that of an earlier one."""
+    command = ["fit", place / "a.npy", "--out", *SIZE]
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
+        patch.setattr(fit_command, "CHECKPOINT_SECONDS", -1.0)
+        calls = kill_at(patch, 1000)
+        dynacl(*command[:3], tmp_path / "counted", *SIZE)
+    seen = set()
+    for n in range(len(calls) - 12, len(calls) - 5, 3):  # in the last look, and after it
+        out = tmp_path / str(n)
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
+            patch.setattr(fit_command, "CHECKPOINT_SECONDS", -1.0)
+            kill_at(patch, n)
+            with pytest.raises(Killed):
+                main(list(map(str, [*command[:3], out, *SIZE])))
+        seen.add(stored(out) == stored(place / "a-whole"))
+        if not fit_command._is_whole(out, run_of(out / MODEL)):
+            dynacl("fit", place / "a.npy", "--out", out, "--resume", "--quiet")
+        assert stored(out) == stored(place / "a-whole"), n
+    assert seen == {True, False}
+
+
 def test_a_half_made_folder_is_begun_anew_without_force(place, tmp_path, capsys):
     shutil.copytree(place / "b-stopped", tmp_path / "run")
     shutil.copy(place / "a-stopped" / MODEL, tmp_path / "run" / MODEL)

@@ -24,6 +24,7 @@ except ImportError:  # not POSIX: nothing is locked, and nothing that is left is
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 _KEPT = 200  # characters of a file's name: with more behind it, it may get too long
 _TRIES = 100  # to make a file that a process which is just starting does not take for a leftover
 
@@ -49,8 +50,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
             os.replace(beside, path)
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from error  # says which disk
         raise
     sync_folder(path.parent)
 

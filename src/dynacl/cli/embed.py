@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynacl.cli.files import new_file, read, rows_of
+from dynacl.cli.files import new_file, place_of, read, rows_of
 from dynacl.cli.options import add_data, add_run, add_shared
-from dynacl.data.formats import BY_SUFFIX, writable, write_rows, write_table
+from dynacl.data.formats import BY_SUFFIX, writable, write_parts, write_table
 from dynacl.parameters import DECODERS
 
 if TYPE_CHECKING:
-    from dynacl.data import TimeSeries
+    from dynacl.data import Array, Steps, TimeSeries
     from dynacl.estimator import DCL
 
 EXAMPLE = "dynacl embed runs/slds new.npz --out z.npz"
@@ -39,7 +40,9 @@ def run(options: argparse.Namespace) -> None:
     model, series = DCL.load(options.run, device=options.device), read(options)
     new_file(options.out, options.force, writable())
     out = Path(options.out)
-    if BY_SUFFIX[out.suffix].streams and not options.pad:
+    format = BY_SUFFIX[out.suffix]
+    whole = options.pad or (format.table and model.run_.dynamics.n_modes)  # beside their modes
+    if format.streams and not whole:
         print(f"{out}: latents {stream(model, series, out)}")
         return
     trials = model.transform(series, pad=options.pad)
@@ -58,10 +61,18 @@ def run(options: argparse.Namespace) -> None:
 
 def stream(model: DCL, series: TimeSeries, out: Path) -> tuple[int, int]:
     """Latents from the encoder to the file, some rows at a time; gives their shape."""
-    from dynacl.inference import latents_in_parts
-
     seen, past = model._seen(series), model.settings_.past
     seen.refuse_short(past)
-    shape = len(seen.windowed(past)), model.n_components
-    write_rows(out, latents_in_parts(model.run_, seen), shape)
-    return shape
+    steps = seen.windowed(past)
+    write_parts(out, _parts(model, seen, steps), "latents", len(steps))
+    return len(steps), model.n_components
+
+
+def _parts(model: DCL, seen: TimeSeries, steps: Steps) -> Iterator[dict[str, Array]]:
+    from dynacl.inference import latents_in_parts
+
+    done = 0
+    for part in latents_in_parts(model.run_, seen):
+        t = steps[done : done + len(part)]
+        yield {"latents": part} | place_of(seen, t)
+        done += len(part)

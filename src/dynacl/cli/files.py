@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data import Array, InputError, Ints, TimeSeries
 from dynacl.writing import is_empty, remove_leftovers
 
 if TYPE_CHECKING:
@@ -110,11 +110,16 @@ def _check_writable(folder: Path) -> None:
 
 def rows_of(series: TimeSeries, past: int) -> dict[str, Array]:
     """Of each row of results, one per step with a full past: its trial, step and time."""
-    cut = series.trimmed(past)
-    step = np.arange(len(cut)) - np.repeat(cut.bounds[:-1], cut.lengths) + past
-    found = {"bounds": cut.bounds, "trial": np.repeat(np.arange(cut.n_trials), cut.lengths)}
-    times = {} if cut.times is None else {"time": cut.times}
-    return found | {"step": step} | times
+    series.refuse_short(past)
+    bounds = np.concatenate([[0], np.cumsum(series.lengths - past)])
+    return {"bounds": bounds} | place_of(series, series.with_past(past))
+
+
+def place_of(series: TimeSeries, t: Ints) -> dict[str, Array]:
+    """Of these steps, counted through all trials: their trial, and the step and time in it."""
+    trial = np.searchsorted(series.bounds, t, side="right") - 1
+    times = {} if series.times is None else {"time": series.times[t]}
+    return {"trial": trial, "step": t - series.bounds[trial]} | times
 
 
 def print_table(found: dict[str, Any]) -> None:

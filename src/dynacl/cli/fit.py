@@ -101,7 +101,8 @@ def _run(options: argparse.Namespace, series: TimeSeries, out: Path) -> int:
         given = typed(options)
         until = _longer(given, model)
         _check_same_settings(given, model, out)
-        if until is None and model.run_.step >= model.run_.settings.max_iter:
+        done = model.run_.step >= model.run_.settings.max_iter and _is_whole(out, model.run_.id)
+        if until is None and done:
             raise InputError(f"{out}: its {model.run_.step} steps are done; a larger --max-iter "
                              "goes on beyond them")  # fmt: skip
         _fit(partial(model.resume, max_iter=until), model, series, out, command)
@@ -157,6 +158,15 @@ def keep(model: DCL, out: Path, found: dict[str, Any]) -> None:
     write(out / "metrics.json", (to_json(of | found, indent=1) + "\n").encode())
     lines = "".join(json.dumps(record) + "\n" for record in model.history_)
     write(out / "history.jsonl", lines.encode())
+
+
+def _is_whole(out: Path, run: str) -> bool:
+    """Whether the fit was not killed after its last step, before it had written all of its end."""
+    try:
+        found = json.loads((out / "metrics.json").read_text())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("run") == run and "max_iter" in found
 
 
 def _fit(

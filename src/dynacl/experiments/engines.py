@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -125,7 +125,8 @@ def dask(
         finally:
             client.close()
             if not isinstance(cluster, str):
-                cluster.close()
+                with suppress(TimeoutError):  # of a worker that ends slowly: all is done
+                    cluster.close()
 
 
 def on_client(client: Any, configs: Sequence[Config]) -> Iterator[Outcome]:

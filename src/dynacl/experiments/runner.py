@@ -35,6 +35,8 @@ def missing(fits: Sequence[Fit], store: Store, again: bool = False) -> list[Fit]
 
 def sweep(fits: Sequence[Fit], store: Store, engine: Engine, *, quiet: bool = False) -> None:
     """Run these fits and keep every result as it comes, also of those that fail."""
+    if fits:
+        store.check_writable()
     labels = {f.name: f.label for f in fits}
     for name in labels:
         if why := store.damage(name):

@@ -75,6 +75,12 @@ class Store:
                 os.replace(path, moved[-1])
         return moved
 
+    def check_writable(self) -> None:
+        """That results can be kept, before any of them is computed."""
+        self.runs.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.runs, os.W_OK):
+            raise InputError(f"{self.runs}: cannot be written to")
+
     def put(self, name: str, outcome: Outcome, label: str = "") -> None:
         """The arrays first: where there is a .json, all is there."""
         self.runs.mkdir(parents=True, exist_ok=True)

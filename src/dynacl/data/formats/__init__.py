@@ -35,7 +35,7 @@ __all__ = [
     "format_of",
     "read_entries",
     "writable",
-    "write_rows",
+    "write_parts",
     "write_table",
 ]
 
@@ -87,10 +87,10 @@ def writable() -> list[str]:
     return [suffix for suffix, format in BY_SUFFIX.items() if type(format).write != Format.write]
 
 
-def write_rows(path: Path, parts: Iterable[Array], shape: tuple[int, int]) -> None:
-    """One array that comes in parts, whole or not at all, in a format that streams."""
+def write_parts(path: Path, parts: Iterable[Mapping[str, Array]], main: str, rows: int) -> None:
+    """Results that come some rows at a time, whole or not at all, in a format that streams."""
     with replacing(path) as file:
-        BY_SUFFIX[path.suffix].write_rows(file, parts, shape)
+        BY_SUFFIX[path.suffix].write_parts(file, parts, main, rows)
 
 
 def write_table(path: Path, arrays: Mapping[str, Array], main: str) -> None:

@@ -24,9 +24,14 @@ from dynacl.data.formats.format import Entry, Format, may_become
 
 REFUSED = 3  # the exit code of a child that says why
 SIGXCPU = getattr(signal, "SIGXCPU", None) or 0  # not on every system
-ROOM = 1 << 30  # bytes for the library itself
 SECONDS = 60  # of the processor for any file, and one more for each megabyte
 COPIES = 4  # of what is read, at most, that a library and we hold at once
+# Each thread of a library takes memory, touched or not: on a machine of many, more than a file may.
+THREADS = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "4",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
 
 
 def entries(format: Format, path: Path) -> list[Entry]:
@@ -44,7 +49,8 @@ def read(format: Format, path: Path, names: Sequence[str]) -> dict[str, Array]:
 def _asked(format: Format, path: Path, names: Sequence[str] | None) -> dict[str, Array]:
     kind = type(format)
     question = json.dumps([kind.__module__, kind.__qualname__, str(path.resolve()), names])
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+    env = os.environ | THREADS
+    env["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
     with tempfile.TemporaryFile() as out:
         done = subprocess.run(
             [sys.executable, "-c", f"from {__name__} import _answer; _answer()"],
@@ -74,7 +80,8 @@ def _answer() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is not an array
     format: Format = getattr(import_module(module), name)()
-    _bound(Path(path))
+    bound_memory(format, Path(path))
+    _bound_time(Path(path))
     try:
         with refused_in_one_sentence(Path(path), format):
             if names is None:
@@ -91,19 +98,35 @@ def _answer() -> None:
         sys.exit(REFUSED)
 
 
-def _bound(path: Path) -> None:
-    """In the child: a small file fills no memory, whatever its shapes, and takes no hours."""
+def most(format: Format, path: Path) -> int:
+    """Bytes that it may take to read this file, the library's own among them."""
+    return format.room + COPIES * may_become(path.stat().st_size)
+
+
+def bound_memory(format: Format, path: Path) -> None:
+    """Have this process take no more from here on: what asks for more is told that there is none.
+
+    A small file fills no memory, whatever it says of its sizes.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:  # no Linux: what the limit is of differs
+        return
+    now = int(status.partition("VmData:")[2].split()[0]) << 10  # also what it has not touched
+    _limit("RLIMIT_DATA", now + most(format, path))
+
+
+def _bound_time(path: Path) -> None:
+    """Have this process end when it has worked on this file for far too long."""
+    _limit("RLIMIT_CPU", int(sum(os.times()[:2])) + SECONDS + (path.stat().st_size >> 20))
+
+
+def _limit(what: str, at_most: int) -> None:
     try:
         import resource
     except ModuleNotFoundError:  # not on every system
         return
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    most = used + ROOM + COPIES * may_become(path.stat().st_size)
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    if hard == resource.RLIM_INFINITY or most < hard:
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
-    spent = int(sum(os.times()[:2]))
-    seconds = spent + SECONDS + (path.stat().st_size >> 20)
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    if hard == resource.RLIM_INFINITY or seconds < hard:
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, hard))
+    number = getattr(resource, what)
+    hard = resource.getrlimit(number)[1]
+    if hard == resource.RLIM_INFINITY or at_most < hard:
+        resource.setrlimit(number, (at_most, hard))

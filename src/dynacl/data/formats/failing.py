@@ -26,7 +26,10 @@ def refused_in_one_sentence(path: Path, format: Format) -> Iterator[None]:
         raise InputError(f"{path}: {error.name} is needed to read it, and is not installed: "
                          f"pip install 'dynacl[{format.extra}]'") from error  # fmt: skip
     except Exception as error:
-        reason = (str(error).strip().split("\n")[0] or type(error).__name__).strip("'\"")
+        # Some errors quote all that they were given, beside a sentence: where in a text it was.
+        quoted = len(error.args) > 1 and str(error) == str(error.args)
+        reason = str(error.args[0] if quoted else error).strip().split("\n")[0].strip("'\"")
+        reason = reason or type(error).__name__
         # numpy takes bytes that it does not know for a pickle.
         if any(sign in reason for sign in ("pickle", "Object arrays", "Python objects")):
             reason = "damaged, or holds Python objects, which are never loaded"

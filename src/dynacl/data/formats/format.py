@@ -32,7 +32,8 @@ class Format(ABC):
 
     table: ClassVar[bool] = False  # whether entries are the columns of one table
     apart: ClassVar[bool] = False  # whether a damaged file may crash its library (see `apart`)
-    streams: ClassVar[bool] = False  # whether it holds one array alone, and takes it in parts
+    room: ClassVar[int] = 1 << 26  # bytes for the library itself, where that reads apart
+    streams: ClassVar[bool] = False  # whether it takes results some rows at a time
     extra: ClassVar[str] = ""  # of this package, which installs what the format needs
 
     @abstractmethod
@@ -54,8 +55,10 @@ class Format(ABC):
         """
         raise InputError("out: this format can be read, but not written")
 
-    def write_rows(self, file: BinaryIO, parts: Iterable[Array], shape: tuple[int, int]) -> None:
-        """Write one float32 array of this shape that comes some rows at a time, if it streams."""
+    def write_parts(
+        self, file: BinaryIO, parts: Iterable[Mapping[str, Array]], main: str, rows: int
+    ) -> None:
+        """The same for results of so many rows that come some at a time, if it streams."""
         raise NotImplementedError
 
 

@@ -29,15 +29,21 @@ class Npy(Format):
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         np.save(file, arrays[main], allow_pickle=False)
 
-    def write_rows(self, file: BinaryIO, parts: Iterable[Array], shape: tuple[int, int]) -> None:
-        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        for part in parts:
-            file.write(np.ascontiguousarray(part, dtype="<f4").data)
+    def write_parts(
+        self, file: BinaryIO, parts: Iterable[Mapping[str, Array]], main: str, rows: int
+    ) -> None:
+        for i, part in enumerate(parts):
+            array = np.ascontiguousarray(part[main], dtype="<f4")
+            if i == 0:
+                shape = (rows, *array.shape[1:])
+                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(array.data)
 
 
 def _opened(path: Path) -> Array:
-    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    with np.errstate(over="ignore"):  # a shape whose size overflows is refused beside that warning
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: is an .npz archive; rename it")
     return array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
 from dynacl.data.formats.format import Entry, Format, check_honest
 from dynacl.writing import replacing
+
+LONGEST = 1 << 16  # bytes of an array's head; numpy itself refuses one of more than 10,000
 
 
 @final
@@ -45,14 +48,10 @@ def _opened(path: Path) -> Any:
 
 def _entry(file: Any, name: str) -> Entry:
     """From the head of an array; its numbers stay where they are."""
-    with file.zip.open(f"{name}.npy") as head:
-        version = np.lib.format.read_magic(head)
-        reader = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if reader is None:
-            array = file[name]
-            return Entry(name, array.shape, array.dtype.kind)
-        shape, _, dtype = reader(head)
+    with file.zip.open(f"{name}.npy") as member:
+        head = io.BytesIO(member.read(LONGEST))  # which may say that it is a gigabyte long
+    version = np.lib.format.read_magic(head)
+    # Version 3 differs from 2 in how names of fields are spelled.
+    of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+    shape, _, dtype = of_version[version > (1, 0)](head)
     return Entry(name, shape, "U" if dtype.kind == "S" else dtype.kind)

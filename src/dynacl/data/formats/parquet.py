@@ -17,6 +17,7 @@ from dynacl.data.formats.format import DATES, OTHER, TEXT, Entry, Format, column
 class Parquet(Format):
     table = True
     apart = True
+    room = 1 << 28  # a large library, and its threads
     extra = "files"
 
     def entries(self, path: Path) -> list[Entry]:
