@@ -53,7 +53,7 @@ class Portrait:
     @property
     def seconds(self) -> float | None:
         """Between two samples, where that is known."""
-        return self.model.sampling_interval
+        return self.model.sampling_interval_
 
     @cached_property
     def cut(self) -> TimeSeries:
