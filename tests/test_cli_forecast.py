@@ -145,9 +145,9 @@ BAD = {
     "forecast of an asymmetric model": (
         ("asymmetric", "slds.npz", "--steps", "3"), "asymmetric:"),
     "no control to come": (
-        ("driven", "driven.npz", "--steps", "4"), "u: missing"),
+        ("driven", "driven.npz", "--steps", "4"), "--control: missing"),
     "control of another length": (
-        ("driven", "driven.npz", "--steps", "2", "--control", "u.csv"), "u: got shape (4, 1)"),
+        ("driven", "driven.npz", "--steps", "2", "--control", "u.csv"), "--control: got shape (4"),
     "control of trials of another length": (
         ("driven", "driven.npz", "--steps", "4", "--control", "driven.npz"),
         f"u[0]: got shape ({STEPS}, 1); wanted (4, 1)"),

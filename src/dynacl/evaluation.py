@@ -149,7 +149,7 @@ def _reasons(
     own = [symmetric, (True, "the dynamics is not one linear map")]
     told = [(not driven, "the true system has no control input")]
     because: dict[str, list[tuple[bool, str]]] = {
-        "r2_train_map": [(True, "`train` was not given")],
+        "r2_train_map": [(True, "no training data were given beside these")],
         "mode_accuracy": modes,
         "mode_accuracy_sequence": modes,
         "lds_error": [*linear, *own],

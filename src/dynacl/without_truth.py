@@ -32,7 +32,7 @@ MORE = 1.1  # times what is missed, from which a refit predicts worse than anoth
 SAID = {
     "shuffle": "shuffled time",
     "phase": "random phases",
-    "shift": "shifted control input",
+    "shift": "shifted input u",
 }
 
 
