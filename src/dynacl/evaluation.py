@@ -241,8 +241,8 @@ def _dynamics_metrics(
                 path = inference.ahead(oracle, plain, mapped, rows, steps, 1, None, chosen, states)
                 return path[:, -1]
 
-            score, control = metrics.dyn_r2(latents, x, true_ahead, model_ahead, starts)
-            found[f"dyn_r2_{n}{suffix}"] = score
+            figure, control = metrics.dyn_r2(latents, x, true_ahead, model_ahead, starts)
+            found[f"dyn_r2_{n}{suffix}"] = figure
             if not suffix:
                 found[f"dyn_r2_{n}_control"] = control
     return found

@@ -94,7 +94,7 @@ def _of_data(seen: Portrait) -> dict[str, Drawing]:
             found[f"forecast-{channel}"] = partial(
                 forecast,
                 shown.predicted[:, i],
-                shown.truth[:, i],
+                shown.observed[:, i],
                 past=shown.past[:, i],
                 interval=shown.interval and (shown.interval[0][:, i], shown.interval[1][:, i]),
                 beside={name: line[:, i] for name, line in shown.beside.items()},
