@@ -113,6 +113,7 @@ def test_observations_to_come_have_the_names_and_times_of_the_input(named, tmp_p
         for end, part in zip(("", "_lower", "_upper"), found, strict=True):
             written = [float(row[name + end]) for row in rows]
             np.testing.assert_allclose(written, np.concatenate(part)[:, i], rtol=1e-6)
+            assert written == [float(f"{cell:.7g}") for cell in written]  # no digits of chance
 
 
 def test_an_archive_of_observations_to_come_holds_the_same(named, tmp_path):
