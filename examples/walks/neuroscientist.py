@@ -72,9 +72,11 @@ def draw(model: DCL, series: TimeSeries) -> Figure:
     ):
         plots.embedding(z[some], labels[some], name=name, axes_of=z, ax=axis)
         axis.set_title(title, fontsize="small")
+    ends = np.array([[axis.get_xlim(), axis.get_ylim()] for axis in panels])
+    (left, bottom), (right, top) = ends[..., 0].min(0), ends[..., 1].max(0)
     for axis in panels:  # one section of one plane
         axis.set_aspect("equal", "box")
-        axis.set(xlim=panels[0].get_xlim(), ylim=panels[0].get_ylim())
+        axis.set(xlim=(left, right), ylim=(bottom, top))
     return figure
 
 
