@@ -371,7 +371,7 @@ def test_resume_refuses_other_data(stopped, tmp_path, capsys):
     data.select(range(data.n_trials - 1)).write(tmp_path / "lds.npz")
     capsys.readouterr()
     assert resume(tmp_path) == 2
-    assert "X: is not the data that this run was begun with" in capsys.readouterr().err
+    assert "DATA: is not the data that this run was begun with" in capsys.readouterr().err
     assert DCL.load(tmp_path / "stopped").n_iter_ < 4
 
 

@@ -52,7 +52,9 @@ def test_what_looks_wrong_is_told(tmp_path):
 def test_a_table_the_wrong_way_round_is_told(tmp_path):
     smooth = np.cumsum(RNG.standard_normal((2000, 5)), axis=0)
     np.save(tmp_path / "x.npy", smooth.T)
-    assert "looks transposed" in warnings_of(tmp_path / "x.npy")
+    said = warnings_of(tmp_path / "x.npy")
+    assert "looks transposed" in said
+    assert "(time, features): --transpose if rows are channels" in said
     assert "transposed" not in warnings_of(tmp_path / "x.npy", "--transpose")
 
 

@@ -45,8 +45,10 @@ def test_data_without_the_inputs_are_refused(driven):
     quick_fit(driven, "run", "--time-lags", "0,1,2", data="driven.npz")
     run, data = driven / "run", driven / "driven.npz"
     said = refusal("embed", run, data, "--no-control", "--out", driven / "none.npz")
-    assert "u: missing; this model was fitted with a control input of 1" in said
+    assert "--control-key: missing; this model was fitted with a control input of 1: pass" in said
     said = refusal("forecast", run, data, "--no-control", "--steps", 3)
-    assert "X: the state to start from is told from past inputs too" in said
+    assert (
+        "DATA: the state to start from is told from past inputs too; wanted --control-key" in said
+    )
     said = refusal("fit", data, "--control-lags", "0,1", "--out", driven / "other")
     assert "--control-lags" in said or "control_lags: got" in said

@@ -139,6 +139,7 @@ def test_what_is_handed_out_is_the_best_that_was_seen(hidden, model):
     assert run.best.figure == min(figures)
     assert run.floor.figure < run.best.figure  # nothing non-linear is there to be learned
     assert "linear start is handed out" in model.verdict_
+    assert "counted alike" not in model.verdict_  # windows of lags are predicted as observations
     assert not any(p.any() for p in model.encoder_.layers[-1].parameters())
 
 
@@ -255,5 +256,6 @@ def test_modes_that_noise_hides_are_judged_by_one_map_for_all():
     by_modes, by_one = (missed_volume(run, held, judge.horizons) for run in (model.run_, plain))
     assert by_one < by_modes
     assert judge.figure(model.run_) == by_one
+    assert "ahead, all directions of the state counted alike" in model.verdict_
     linear = DCL(2, max_iter=2, batch_size=64, random_state=0).fit(series)
     assert judge.without_modes(linear.run_) == []

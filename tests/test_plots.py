@@ -155,6 +155,20 @@ def test_time_starts_anew_with_each_trial():
     np.testing.assert_array_equal(drawn.get_array(), [*range(40), *range(30)])
 
 
+def test_time_is_in_seconds_where_a_step_has_a_length():
+    ax = plots.embedding(LATENTS, interval=0.5)
+    np.testing.assert_array_equal(ax.collections[0].get_array()[:3], [0, 0.5, 1])
+    assert "time (s)" in [other.get_ylabel() for other in ax.figure.axes]
+
+
+def test_pictures_of_parts_can_have_the_axes_of_the_whole():
+    whole = plots.embedding(LATENTS)
+    parts = [plots.embedding(part, axes_of=LATENTS) for part in LATENTS]
+    assert {ax.get_xlabel() for ax in parts} == {whole.get_xlabel()}
+    points = np.concatenate([ax.collections[0].get_offsets() for ax in parts])
+    np.testing.assert_allclose(points, whole.collections[0].get_offsets())
+
+
 def test_labels_colour_by_name_and_by_number():
     words = [np.array(["rest"] * 40), np.array(["walk"] * 29 + [""])]
     texts = plots.embedding(LATENTS, words).get_legend().get_texts()
@@ -229,6 +243,12 @@ def test_forecast_begins_where_the_past_ends_and_strides_by_the_offset():
     np.testing.assert_allclose(lines["observed"][:, 0], [0.1, 0.2, 0.3, 0.4])
     past = ax.get_lines()[0].get_xydata()
     np.testing.assert_allclose(past, [[-0.1, 8], [0, 9]])
+
+
+def test_steps_of_a_short_training_are_whole_numbers():
+    ax = plots.training([{"step": i, "loss": 1.0} for i in range(1, 20)])
+    ax.figure.draw_without_rendering()
+    assert all(tick == int(tick) for tick in ax.get_xticks())
 
 
 def test_each_look_at_held_out_data_is_one_dot():

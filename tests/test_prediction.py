@@ -1,5 +1,7 @@
 """What is missed of held-out observations: one function for the model and what stands beside it."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -96,6 +98,17 @@ def test_wide_recordings_keep_little(tmp_path):
     model.save(tmp_path)
     kept = sum(v.numel() for k, v in model.readout_.state_dict().items())
     assert kept + sum(v.size for v in model.run_.arx.arrays().values()) < 500_000
+
+
+def test_the_components_of_few_wide_frames_are_saved(tmp_path):
+    """The way into them and the way back were one array, which cannot be written as two."""
+    y = np.random.default_rng(0).standard_normal((5, 300)).astype(np.float32)
+    with warnings.catch_warnings(action="ignore"):
+        model = DCL(2, max_iter=2, batch_size=4, random_state=0).fit(y)
+    model.save(tmp_path)
+    before, after = (m.run_.arx.arrays() for m in (model, DCL.load(tmp_path)))
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array)
 
 
 def test_the_table_names_steps_and_predictors(model):

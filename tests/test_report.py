@@ -230,12 +230,18 @@ def test_a_model_that_is_no_better_than_its_baselines_is_doubted(switching_model
     worse = words.sentences(of(switching_model, two_modes, judged(0.6, 0.2)))
     assert "not clearly better than the best baseline there (linear start)" in worse[1].text
     assert worse[1].doubt
+    far_off = words.sentences(of(switching_model, two_modes, judged(2.5, 3.0)))
+    assert "and nothing 8 steps ahead" in far_off[0].text
+    assert "the mean predicts better, and no baseline beats it" in far_off[1].text
 
 
 def test_figures_beside_the_truth_are_those_of_evaluate(page, switching_model, two_modes):
     seen = Portrait.of(switching_model, two_modes)
     assert f"{seen.against_truth['r2']:.4f}" in page.text["td"]
     assert f"{seen.against_truth['mode_accuracy']:.4f}" in page.text["td"]
+    for n in (1, 10):
+        control = f"{seen.against_truth[f'dyn_r2_{n}_control']:.4f}".replace("-", "\N{MINUS SIGN}")
+        assert control in page.text["td"]
 
 
 @pytest.mark.parametrize(

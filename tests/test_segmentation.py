@@ -149,6 +149,7 @@ def test_the_command_writes_a_table_and_json(world, tmp_path):
     for name in ("trial", "mode", "start", "stop", "duration"):
         assert [int(row[name]) for row in rows] == expected.segments[name].tolist()
     assert rows[0]["start_time"] == "2024-01-01T00:00:00"
+    assert all(float(f"{float(row['certainty']):.7g}") == float(row["certainty"]) for row in rows)
     assert rows[0]["earliest"] == ""
     assert f"{len(rows)} segments of 6 trials" in said
     dynacl(*words, "--out", tmp_path / "s.json")

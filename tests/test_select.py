@@ -8,7 +8,8 @@ import pytest
 
 from command_line import dynacl, refusal
 from dynacl import InputError, TimeSeries, select, simulate
-from dynacl.choosing.rule import NOTHING
+from dynacl.choosing.rule import NOTHING, Row, Selection
+from dynacl.cli import parser
 from dynacl.experiments import selecting
 
 QUICK = {"max_iter": 40, "batch_size": 128}
@@ -97,6 +98,18 @@ def test_a_choice_that_fails_says_why_and_the_others_go_on(two_modes):
 def test_bad_requests_end_in_a_sentence(two_modes, given, message):
     with pytest.raises(InputError, match=message):
         select(two_modes, **given)
+
+
+def test_the_command_line_says_how_to_fit_what_was_chosen(world, capsys, monkeypatch):
+    chosen = {"n_components": 2, "dynamics": "switching", "n_modes": 3}
+    found = Selection([Row(chosen)], {}, (1,), 0, "it is the only one")
+    monkeypatch.setattr("dynacl.experiments.selecting.select", lambda *_, **__: found)
+    monkeypatch.setattr(Selection, "__str__", lambda _: "a table")
+    dynacl("select", world / "slds.npz", "--quiet")
+    said = capsys.readouterr().err.splitlines()[-1].partition(": dynacl ")[2]
+    options = parser().parse_args(said.split())
+    assert (options.name, options.data) == ("fit", str(world / "slds.npz"))
+    assert {name: getattr(options, name) for name in chosen} == chosen
 
 
 def test_the_command_line_writes_a_table_and_json(world, tmp_path):

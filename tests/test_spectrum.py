@@ -1,5 +1,7 @@
 """Eigenvalues, time constants and frequencies, in samples and in seconds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -83,6 +85,7 @@ def test_table_has_a_line_for_each_oscillation_of_each_mode():
     lines = str(Spectrum.of(maps, interval=0.01)).splitlines()
     assert lines[0].split() == ["mode", "|λ|", "time", "constant", "(s)", "frequency", "(Hz)"]
     rows = [line.split() for line in lines[1:]]
+    assert [row[2] for row in rows][2] == "grows"
     assert [row[:2] for row in rows] == [["0", "0.9900"], ["0", "0.5000"], ["1", "1.1000"],
                                          ["1", "1.0000"]]  # fmt: skip
     assert float(rows[0][2]) == pytest.approx(-0.01 / np.log(0.99), rel=1e-3)
@@ -102,6 +105,18 @@ def test_fitted_model_has_the_spectrum_of_the_true_system(tmp_path):
     model.save(tmp_path)
     assert str(DCL.load(tmp_path).spectrum_) == str(found)
     assert DCL.load(tmp_path).set_params(sampling_interval=None).spectrum_.units[0] == "samples"
+
+
+def test_times_of_the_data_give_seconds(tmp_path, rotating):
+    y, times = rotating.observations, 0.25 * np.arange(len(rotating))
+    timed, uneven = (replace(rotating, times=t) for t in (times, times**1.5))
+    model = tiny(3).fit(timed)
+    assert (model.spectrum_.step, model.spectrum_.units) == (0.25, ("s", "Hz"))
+    model.save(tmp_path)
+    assert DCL.load(tmp_path).spectrum_.step == 0.25
+    assert tiny(3, sampling_interval=0.5).fit(timed).spectrum_.step == 0.5
+    for untimed in (uneven, y):
+        assert tiny(3).fit(untimed).spectrum_.units[0] == "samples"
 
 
 def test_time_offset_is_the_step_of_the_spectrum(rotating):

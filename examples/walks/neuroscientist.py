@@ -66,11 +66,17 @@ def draw(model: DCL, series: TimeSeries) -> Figure:
     ((name, label),) = series.labels.items()
     labels = [part[past:] for part in series.split(label)]
     z = model.transform(series)
+    panels = figure.subplots(1, 2)
     for axis, some, title in zip(
-        figure.subplots(1, 2), (slice(-1), slice(-1, None)), ("trained on", "held out"), strict=True
+        panels, (slice(-1), slice(-1, None)), ("trained on", "held out"), strict=True
     ):
-        plots.embedding(z[some], labels[some], name=name, ax=axis)
+        plots.embedding(z[some], labels[some], name=name, axes_of=z, ax=axis)
         axis.set_title(title, fontsize="small")
+    ends = np.array([[axis.get_xlim(), axis.get_ylim()] for axis in panels])
+    (left, bottom), (right, top) = ends[..., 0].min(0), ends[..., 1].max(0)
+    for axis in panels:  # one section of one plane
+        axis.set_aspect("equal", "box")
+        axis.set(xlim=(left, right), ylim=(bottom, top))
     return figure
 
 

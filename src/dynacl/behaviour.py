@@ -182,7 +182,7 @@ def against_modes(model: DCL, series: TimeSeries, label: Array) -> tuple[float, 
 def _of_fold(
     train: _Part, test: _Part, name: str, kind: bool, rng: np.random.Generator
 ) -> dict[str, dict[str, float]]:
-    """Scores by what is decoded from, then by decoder; and what chance gives."""
+    """Figures by what is decoded from, then by decoder; and what chance gives."""
     y, y_test = train.labels[name], test.labels[name]
     t, t_test = _spread(~is_missing(y)), _spread(~is_missing(y_test))
     if len(t) < 2 or len(np.unique(y[t])) < 2 or len(t_test) == 0:

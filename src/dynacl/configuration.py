@@ -91,6 +91,7 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
     n, n_controls = config["n_features"], config["n_controls"]
     for name, columns in (("units", n), ("control_units", n_controls)):
         _numbers(config.get(name), (2, columns), path, name)
+    _numbers(config.get("interval"), (), path, "interval")
     _numbers(config.get("correlations"), (None,), path, "correlations")
     K = len(config["transitions"] or ())
     _numbers(config["transitions"], (K, K), path, "transitions")

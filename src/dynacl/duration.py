@@ -28,8 +28,7 @@ def announce(run: Run, series: TimeSeries, until: int) -> None:
     if (left := until - run.step) > 0 and (each := seconds_per_step(run, series)) * left > LONG:
         about = "roughly" if each > SLOW else "about"
         say(f"training will take {about} {each * left / 60:,.0f} minutes: {left:,} steps of "
-            f"{each:.2g} s; fewer components, modes or negatives make a step shorter, max_iter "
-            "sets their number")  # fmt: skip
+            f"{each:.2g} s; fewer components, modes, negatives or steps take less")  # fmt: skip
 
 
 def seconds_per_step(run: Run, series: TimeSeries) -> float:

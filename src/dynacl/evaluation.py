@@ -149,7 +149,7 @@ def _reasons(
     own = [symmetric, (True, "the dynamics is not one linear map")]
     told = [(not driven, "the true system has no control input")]
     because: dict[str, list[tuple[bool, str]]] = {
-        "r2_train_map": [(True, "`train` was not given")],
+        "r2_train_map": [(True, "no training data were given beside these")],
         "mode_accuracy": modes,
         "mode_accuracy_sequence": modes,
         "lds_error": [*linear, *own],
@@ -241,8 +241,8 @@ def _dynamics_metrics(
                 path = inference.ahead(oracle, plain, mapped, rows, steps, 1, None, chosen, states)
                 return path[:, -1]
 
-            score, control = metrics.dyn_r2(latents, x, true_ahead, model_ahead, starts)
-            found[f"dyn_r2_{n}{suffix}"] = score
+            figure, control = metrics.dyn_r2(latents, x, true_ahead, model_ahead, starts)
+            found[f"dyn_r2_{n}{suffix}"] = figure
             if not suffix:
                 found[f"dyn_r2_{n}_control"] = control
     return found

@@ -20,6 +20,7 @@ class Facts:
 
     run_: Run
     sampling_interval: float | None
+    interval_: float | None  # seconds from one step of the fit's data to the next
     transitions_: Array | None
     mode_usage_: Array | None
     alike_modes_: list[tuple[int, int]] | None
@@ -44,7 +45,12 @@ class Facts:
     def spectrum_(self) -> Spectrum | None:
         """Eigenvalues, time constants and frequencies of each mode; None without linear maps."""
         check_is_fitted(self, "encoder_")
-        return inference.spectrum(self.run_, self.sampling_interval)
+        return inference.spectrum(self.run_, self.sampling_interval_)
+
+    @property
+    def sampling_interval_(self) -> float | None:
+        """Seconds from one sample to the next: as asked for, or as the times of the data say."""
+        return self.interval_ if self.sampling_interval is None else self.sampling_interval
 
     @property
     def unused_modes_(self) -> list[int] | None:

@@ -96,11 +96,6 @@ def doubts(series: TimeSeries) -> list[str]:
 
 def summary(series: TimeSeries) -> dict[str, Any]:
     """What would be used, in figures."""
-    interval = None
-    if series.times is not None and len(series) > 1:
-        steps = np.diff(series.times)
-        seconds = steps / np.timedelta64(1, "s") if steps.dtype.kind == "m" else steps
-        interval = float(np.median(seconds.astype(float)))
     return {
         "steps": len(series),
         "features": series.n_features,
@@ -110,7 +105,7 @@ def summary(series: TimeSeries) -> dict[str, Any]:
         "controls": series.n_controls,
         "control_names": series.control_names,
         "labels": {name: _kind(label) for name, label in series.labels.items()},
-        "interval": interval,
+        "interval": series.interval,
         "truth": series.truth is not None,
     }
 

@@ -21,6 +21,7 @@ from dynacl.prediction import (
     listed,
     missed_volume,
     room_in,
+    shows_whole,
 )
 from dynacl.progress import share
 from dynacl.refitting import PAIRS, fit_dynamics, spread
@@ -210,7 +211,8 @@ class Judge:
         """
         if not run.judged:
             return ""
-        ahead = f"held-out observations {listed(self.horizons)} ahead"
+        alike = ", all directions of the state counted alike" if shows_whole(run) else ""
+        ahead = f"held-out observations {listed(self.horizons)} ahead{alike}"
         last = run.judged[-1][1]
         if run.floor is None or run.best is None:
             return f"of {ahead}, the model misses {_share(last)}"

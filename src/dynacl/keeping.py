@@ -41,6 +41,7 @@ class Kept(BaseEstimator):
     n_features_in_: int
     feature_names_in_: Array
     n_controls_in_: int
+    interval_: float | None
     control_names_in_: tuple[str, ...] | None
 
     def save(self, path: str | os.PathLike[str], *, checkpoint: bool = False) -> None:
@@ -59,6 +60,7 @@ class Kept(BaseEstimator):
             "names": vars(self).get("feature_names_in_", np.array([])).tolist(),
             "n_controls": self.n_controls_in_,
             "control_names": self.control_names_in_,
+            "interval": self.interval_,
             "units": _listed(run.units),
             "control_units": _listed(run.control_units),
             "data": self.data_,
@@ -119,7 +121,7 @@ class Kept(BaseEstimator):
         if names := config.get("names"):
             model.feature_names_in_ = np.array(names, dtype=object)
         model.control_names_in_ = tuple(map(str, config.get("control_names") or ())) or None
-        model.data_ = config.get("data")
+        model.data_, model.interval_ = config.get("data"), config.get("interval")
         choice = config.get("choice")
         model.choice_ = None if choice is None else Selection.read(choice)
         run = model.run_ = assembly.rebuild(

@@ -130,13 +130,13 @@ def consistency(embeddings: Sequence[Array], scored_on: Sequence[Array] | None =
     held = embeddings if scored_on is None else scored_on
     if [np.shape(x)[1:] for x in held] != [np.shape(x)[1:] for x in embeddings]:
         raise InputError("scored_on: differs in number or dimensions from embeddings")
-    scores = np.eye(len(embeddings))
+    found = np.eye(len(embeddings))
     for i, source in enumerate(embeddings):
         for j, target in enumerate(embeddings):
             if i != j:
                 L, b = affine(source, target)
-                scores[i, j] = _r2_score(*_pair(held[j], np.asarray(held[i], float) @ L.T + b))
-    return scores
+                found[i, j] = _r2_score(*_pair(held[j], np.asarray(held[i], float) @ L.T + b))
+    return found
 
 
 def _pair(a: Array, b: Array) -> tuple[Array, Array]:

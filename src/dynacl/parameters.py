@@ -92,7 +92,8 @@ PARAMETERS: dict[str, Parameter] = {
                   "equidistant in a window of 100"),
         _setting("control_lags", group="model"),
         Parameter("sampling_interval", OrNone(POSITIVE), None, "seconds from one sample to the "
-                  "next, in which time constants and frequencies are told; None counts samples"),
+                  "next, in which time constants and frequencies are told; None: by the times "
+                  "of the data, where they are even; without times, samples are counted"),
         Parameter("similarity", OneOf(tuple(geometry.BY_NAME), _module, "an nn.Module"),
                   "euclidean", 'φ. "dot" puts the latents on the unit sphere and learns the '
                   "temperature. A module takes (q, k), each (..., d), and returns (...)"),

@@ -281,7 +281,8 @@ def _beside(run: Run) -> dict[str, Tensor]:
         found["start.encoder"], found["start.dynamics"] = run.start.encoder, run.start.dynamics
         found["start.readout"] = run.start.readout.state_dict()
     if run.arx is not None:
-        found["arx"] = {k: torch.from_numpy(v) for k, v in run.arx.arrays().items()}
+        # Copies: the way into components and the way back may be one array.
+        found["arx"] = {k: torch.from_numpy(v).clone() for k, v in run.arx.arrays().items()}
     if run.errors is not None:
         found["errors"] = {k: torch.from_numpy(v) for k, v in run.errors._asdict().items()}
     return {

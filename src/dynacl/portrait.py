@@ -32,7 +32,7 @@ class Shown(NamedTuple):
     trial: int
     at: int  # the sample of the trial from which it starts
     past: Array  # (samples, channels), the last one at the start
-    truth: Array
+    observed: Array
     predicted: Array
     beside: dict[str, Array]
     interval: tuple[Array, Array] | None
@@ -53,7 +53,7 @@ class Portrait:
     @property
     def seconds(self) -> float | None:
         """Between two samples, where that is known."""
-        return self.model.sampling_interval
+        return self.model.sampling_interval_
 
     @cached_property
     def cut(self) -> TimeSeries:

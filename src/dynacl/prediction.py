@@ -215,6 +215,12 @@ def spread_starts(series: TimeSeries, reach: int, past: int, most: int) -> Array
     return series.references(reach, past + 1, allow_short=True).spread(most)
 
 
+def shows_whole(run: Run) -> bool:
+    """Whether a frame has as many dimensions as the state, so that errors of both are one."""
+    frames = not run.settings.past and not run.dynamics.context
+    return frames and run.encoder.square and run.geometry.has_density
+
+
 def missed_volume(run: Run, series: TimeSeries, horizons: Sequence[int]) -> float | None:
     """What the run misses of a state that frames show whole, all directions alike; lower is better.
 
@@ -223,9 +229,9 @@ def missed_volume(run: Run, series: TimeSeries, horizons: Sequence[int]) -> floa
     variance that is missed. Faint directions of the observations count as much as loud ones, as
     they do in the state. None: a frame has more dimensions than the state, or fewer.
     """
-    s = run.settings
-    if s.past or run.dynamics.context or not (run.encoder.square and run.geometry.has_density):
+    if not shows_whole(run):
         return None
+    s = run.settings
     after = np.array(horizons) * s.time_offset
     starts = spread_starts(series, int(after.max()), 0, ROWS)
     x = inference.latents(run, series)

@@ -107,7 +107,7 @@ class Run:
 
     @property
     def cap(self) -> float:
-        """The loss of guessing among the positive and M negatives, in bits: log2(M + 1)."""
+        """The most bits that M negatives can show: log2(M + 1)."""
         return math.log2(self.n_negatives + 1)
 
     @property

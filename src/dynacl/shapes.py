@@ -132,6 +132,7 @@ class Shaped(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
             del self.feature_names_in_
         if series.names is not None:
             self.feature_names_in_ = np.array(series.names, dtype=object)
+        self.interval_ = series.interval
 
     def _check_features(self, series: TimeSeries) -> None:
         """That there are as many columns as in the fit, of the same names."""

@@ -63,14 +63,19 @@ class Spectrum:
         }
 
     def __str__(self) -> str:
-        """A table, with one line for each real eigenvalue and for each conjugate pair."""
+        """A table, with one line for each real eigenvalue and for each conjugate pair.
+
+        Where a component grows, the time constant is the time after which it is e times itself.
+        """
         time, frequency = self.units
         lines = [f"mode      |λ|  time constant ({time})  frequency ({frequency})"]
         width, wide = len(f"time constant ({time})"), len(f"frequency ({frequency})")
         for k, found in enumerate(self.eigenvalues):
             for i in np.flatnonzero(found.imag >= 0):
+                lasts = self.time_constants[k, i]
+                constant = f"{'grows ' if lasts < 0 else ''}{abs(lasts):.4g}"
                 lines.append(
-                    f"{k:>4}  {abs(found[i]):7.4f}  {self.time_constants[k, i]:>{width}.4g}  "
+                    f"{k:>4}  {abs(found[i]):7.4f}  {constant:>{width}}  "
                     f"{self.frequencies[k, i]:>{wide}.4g}"
                 )
         return "\n".join(lines)

@@ -32,7 +32,7 @@ MORE = 1.1  # times what is missed, from which a refit predicts worse than anoth
 SAID = {
     "shuffle": "shuffled time",
     "phase": "random phases",
-    "shift": "shifted control input",
+    "shift": "shifted input u",
 }
 
 
@@ -199,15 +199,15 @@ def consistency(runs: Sequence[DCL], data: Any) -> Consistency:
     def of(part: TimeSeries) -> list[Array]:
         return [np.concatenate(run.transform(part)) for run in runs]
 
-    scores = metrics.consistency(of(seen), None if held is None else of(held))
-    centre = int(scores.mean(1).argmax())
+    found = metrics.consistency(of(seen), None if held is None else of(held))
+    centre = int(found.mean(1).argmax())
     everywhere, target = of(series), of(seen)[centre]
     aligned = []
     for x, whole in zip(of(seen), everywhere, strict=True):
         L, b = metrics.affine(x, target)
         aligned.append(whole @ L.T + b)
     cut = series.trimmed(runs[0].settings_.past)
-    return Consistency(scores, cut.split(np.mean(aligned, axis=0)))
+    return Consistency(found, cut.split(np.mean(aligned, axis=0)))
 
 
 def _judged_on(model: DCL, series: TimeSeries) -> tuple[bool, TimeSeries, str]:
@@ -266,7 +266,7 @@ def _verdict(found: Comparison) -> str:
     able = [name for name, gain in gains.items() if gain.clear]
     if not able and found.gain(PERSISTENCE, (MEAN,)).clear:
         return ("No dynamics beyond identity dynamics: these observations change slowly, and "
-                "nothing predicts them clearly better than standing still")  # fmt: skip
+                "nothing beats standing still, or their mean further on, clearly")  # fmt: skip
     if not able:
         return ("No dynamics beyond noise: nothing predicts these observations clearly better than "
                 "their mean")  # fmt: skip

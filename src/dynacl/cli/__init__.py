@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (InputError, OSError) as error:
-        print(f"dynacl {options.name}: error: {typed(str(error), flags)}", file=sys.stderr)
+        print(f"dynacl {options.name}: error: {typed(str(error).strip(), flags)}", file=sys.stderr)
         return 2
     except RuntimeError as error:
         from dynacl.training import TrainingError

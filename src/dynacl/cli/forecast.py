@@ -60,7 +60,8 @@ def run(options: argparse.Namespace) -> None:
     main = "observations" if options.observations else "latents"
     parts = future._asdict() if isinstance(future, Forecast) else {main: future}
     arrays = when(series, options.steps, model.settings_.time_offset)
-    arrays |= {name: np.concatenate(trials) for name, trials in parts.items()}
+    digits = parts[main][0].dtype  # the ends of an interval have no more than what is between them
+    arrays |= {name: np.concatenate(trials).astype(digits) for name, trials in parts.items()}
     if options.observations:
         arrays["names"] = np.array(series.names or [f"y{i + 1}" for i in range(series.n_features)])
     if options.out is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import numpy as np
+
 from dynacl.cli.files import new_file, read
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.data.formats import as_csv
@@ -38,15 +40,17 @@ def run(options: argparse.Namespace) -> None:
     if options.out is not None:
         new_file(options.out, options.force, SUFFIXES)
     found = model.segment(series, min_duration=options.min_duration, stickiness=options.stickiness)
+    rows = {name: values.astype(np.float32) if name.endswith("certainty") else values
+            for name, values in found.segments.items()}  # fmt: skip
     out = None if options.out is None else Path(options.out)
     if out is not None:
         as_json = out.suffix == ".json"
-        text = to_json(found.as_dict(), indent=1) + "\n" if as_json else as_csv(found.segments)
+        text = to_json(found.as_dict(), indent=1) + "\n" if as_json else as_csv(rows)
         write(out, text.encode())
     if options.json:
         print(to_json(found.as_dict()))
     elif out is None:
-        print(as_csv(found.segments), end="")
+        print(as_csv(rows), end="")
     else:
         print(f"{out}: {len(found.segments['mode'])} segments of {series.n_trials} trials")
         print(found)

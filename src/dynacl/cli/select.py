@@ -18,6 +18,7 @@ dynacl select recording.npz --components 2,4,8 --out results/choice
 dynacl select slds.npz --components 5,6,7 --modes 3,5,7 --dynamics linear,switching --jobs 2"""
 
 ARGUMENTS = ("components", "modes", "dynamics", "folds", "engine", "scheduler", "out")
+OPTIONS = {"n_components": "--components", "dynamics": "--dynamics", "n_modes": "--modes"}  # of fit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +69,10 @@ def run(options: argparse.Namespace) -> int:
     print(to_json(found.plain()) if options.json else found)
     if written:
         print("written: " + ", ".join(map(str, written)), file=sys.stderr)
+    if found.recommended is not None:
+        words = [f"{OPTIONS[name]} {value}" for name, value in found.parameters.items()]
+        print(f"next, with the same options of the data: dynacl fit {options.data} "
+              f"{' '.join(words)} --out FOLDER", file=sys.stderr)  # fmt: skip
     return 0
 
 

@@ -18,6 +18,7 @@ from dynacl.data.errors import InputError
 WAYS = ("error", "split", "interpolate")
 MAX_GAP = 5  # steps that are bridged, at most
 LATE = 1.5  # times the usual step of time, from which samples are missing in between
+SOME = 0.05  # of the steps may be odd, and time still even
 
 
 def check_way(missing: str, max_gap: int, min_length: int) -> None:
@@ -124,6 +125,20 @@ def late_rows(times: Array | None, bounds: Ints) -> Ints:
     if not inside.any():
         return np.arange(0)
     return np.flatnonzero(inside & (steps > LATE * np.median(steps[inside]))) + 1
+
+
+def interval_of(times: Array | None, bounds: Ints) -> float | None:
+    """Seconds from one row to the next inside trials; None without times, or where they vary."""
+    if times is None:
+        return None
+    steps = np.diff(times)
+    seconds = steps / np.timedelta64(1, "s") if steps.dtype.kind == "m" else steps
+    inside = np.delete(seconds.astype(np.float64), bounds[1:-1] - 1)
+    if not len(inside):
+        return None
+    middle = float(np.median(inside))
+    odd = np.abs(inside - middle) > (LATE - 1) * middle
+    return middle if middle > 0 and odd.mean() <= SOME else None
 
 
 def where(values: Array, names: tuple[str, ...] | None = None, first: int = 0) -> str:

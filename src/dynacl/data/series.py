@@ -23,7 +23,7 @@ from dynacl.data.formats.npz import write_npz
 from dynacl.data.frames import names_of, taken
 from dynacl.data.gathering import read_fields
 from dynacl.data.labels import to_labels
-from dynacl.data.missing import MAX_GAP, check_way, mended
+from dynacl.data.missing import MAX_GAP, check_way, interval_of, mended
 from dynacl.data.roles import Keys
 from dynacl.data.steps import Steps
 from dynacl.data.truth import Truth
@@ -349,6 +349,11 @@ class TimeSeries:
             labels={name: values[rows] for name, values in self.labels.items()},
             times=None if self.times is None else self.times[rows],
         )
+
+    @property
+    def interval(self) -> float | None:
+        """Seconds from one step to the next; None without times, or where they vary."""
+        return interval_of(self.times, self.bounds)
 
     def _driven_by(self, u: Any, gaps: bool) -> TimeSeries:
         control, units = to_control(u, self.lengths.tolist(), gaps=gaps)

@@ -1,4 +1,4 @@
-"""dynR² after 1 and 10 steps, each beside its control: the lower rows of table1, the same fits."""
+"""dynR² after 1 and 10 steps, each beside identity: the lower rows of table1, the same fits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ ROWS = [*of_system("slds", CELLS), *of_system("lorenz", CELLS)]
 
 EXPERIMENT = Experiment(
     name="dynr2",
-    title="Dynamics after one and ten steps, with control",
+    title="Dynamics after one and ten steps, beside the identity control",
     source="tab:appendix_dyn_r2",
     rows=lambda scale: ROWS,
     note="The fits are those of `table1`.",
     claims=tuple(
-        Claim(f"{name}: dynR² minus control, n = {n}",
+        Claim(f"{name}: dynR² minus identity control, n = {n}",
               (name, f"dyn_r2_{n}"), (name, f"dyn_r2_{n}_control"))
         for name in ("slds/switching", "slds/truth", "lorenz/switching")
         for n in (1, 10)

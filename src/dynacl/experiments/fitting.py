@@ -169,7 +169,7 @@ def data(settings: str, path: str | None = None) -> TimeSeries:
 
 
 def recorded(path: str, chosen: dict[str, Any], rng: np.random.Generator) -> TimeSeries:
-    """A recording of repeats, each a trial; shuffled in time within each repeat as a control."""
+    """A recording of repeats, each a trial; shuffled in time within each repeat to compare with."""
     whole = TimeSeries.read(path, key=chosen["key"] if path.endswith(".npz") else None)
     if len(whole) % chosen["repeats"]:
         raise InputError(f"{path}: {len(whole)} samples; wanted {chosen['repeats']} equal repeats")

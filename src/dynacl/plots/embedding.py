@@ -18,6 +18,7 @@ from dynacl.plots.style import (
     colours,
     dressed,
     fitting,
+    in_time,
     in_trials,
     legend,
     word,
@@ -33,6 +34,8 @@ def embedding(
     *,
     dimensions: int = 2,
     name: str | None = None,
+    interval: float | None = None,
+    axes_of: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Latents in their first principal components, 2 or 3 of them.
@@ -40,6 +43,8 @@ def embedding(
     latents: (T, d), or a list of such trials, as `transform` gives them. by: "time" since the start
     of a trial, "trial", or one entry per step, in the same trials: labels, or modes as
     `DCL.modes` gives them, whose last steps are not known and drawn in grey. name: of what colours.
+    interval: seconds between two steps. axes_of: latents whose principal components are taken, so
+    that several pictures have the same axes; None: those that are drawn.
     """
     trials = in_trials(latents)
     if dimensions not in (2, 3):
@@ -47,7 +52,11 @@ def embedding(
     if any(x.ndim != 2 for x in trials) or len({x.shape[1] for x in trials}) > 1:
         raise InputError("latents: wanted (time, d) arrays of the same d")
     values, said = _values(trials, by)
-    points, labels = principal(np.concatenate(trials), dimensions)
+    if isinstance(by, str) and by == "time":
+        step, said = in_time(interval)
+        values = step * values
+    of = None if axes_of is None else np.concatenate(in_trials(axes_of))
+    points, labels = principal(np.concatenate(trials), dimensions, of)
     some = np.linspace(0, len(points) - 1, min(MOST, len(points))).astype(int)
     height = fitting(points) if dimensions == 2 else 2.9
     panel: Any = axes(ax, height, projection="3d" if dimensions == 3 else None)
@@ -66,12 +75,13 @@ def embedding(
     return drawn
 
 
-def principal(x: Array, dimensions: int) -> tuple[Array, list[str]]:
+def principal(x: Array, dimensions: int, of: Array | None = None) -> tuple[Array, list[str]]:
     """The first principal components, and a name with its share of the variance for each.
 
-    Where latents have fewer dimensions than are asked for, what lacks is 0 and has no name.
+    of: what they are the components of; None: x. Where latents have fewer dimensions than are asked
+    for, what lacks is 0 and has no name.
     """
-    centre, vectors, share = principal_axes(x)
+    centre, vectors, share = principal_axes(x if of is None else of)
     found = np.zeros((len(x), dimensions))
     n = min(dimensions, x.shape[1])
     found[:, :n] = (x - centre) @ vectors[:, :n]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from dynacl.data import Array, InputError
 from dynacl.plots.style import CURVES, FOUND, MUTED, TRUE, axes, dressed, in_time, legend, word
@@ -56,6 +56,7 @@ def forecast(
     panel.plot(ahead, predicted, color=FOUND, linewidth=1.4, label="model")
     panel.axvline(0, color=MUTED, linewidth=0.6)
     legend(panel)
+    panel.xaxis.set_major_locator(MaxNLocator(6))
     dressed(panel, f"{words} from the start of the forecast", word(name))
     return panel
 

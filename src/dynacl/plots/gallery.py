@@ -15,6 +15,7 @@ from dynacl.plots.forecasts import forecast, held_out
 from dynacl.plots.matrices import canonical_correlations
 from dynacl.plots.modes import mode_durations, mode_raster, transitions
 from dynacl.plots.observations import observations
+from dynacl.plots.style import in_time
 from dynacl.plots.training import held_out_curve, training
 from dynacl.portrait import Portrait
 
@@ -70,7 +71,7 @@ def _of_data(seen: Portrait) -> dict[str, Drawing]:
     found: dict[str, Drawing] = {
         "observations": lambda: observations(seen.example, seen.names, interval=seconds)
     }
-    colours: dict[str, tuple[Any, str]] = {"time": ("time", "time step")}
+    colours: dict[str, tuple[Any, str]] = {"time": ("time", in_time(seconds)[1])}
     if len(seen.latents) > 1:
         colours["trial"] = ("trial", "trial")
     if seen.modes is not None:
@@ -80,7 +81,7 @@ def _of_data(seen: Portrait) -> dict[str, Drawing]:
     for key, (by, name) in colours.items():
         for n in (2, 3) if model.n_components > 2 else (2,):
             found[f"embedding-{n}d-{key}"] = partial(
-                embedding, seen.latents, by, dimensions=n, name=name
+                embedding, seen.latents, by, dimensions=n, name=name, interval=seconds
             )
     if (modes := seen.modes) is not None and any(len(m) for m in modes):
         K = model.run_.dynamics.n_modes
@@ -93,7 +94,7 @@ def _of_data(seen: Portrait) -> dict[str, Drawing]:
             found[f"forecast-{channel}"] = partial(
                 forecast,
                 shown.predicted[:, i],
-                shown.truth[:, i],
+                shown.observed[:, i],
                 past=shown.past[:, i],
                 interval=shown.interval and (shown.interval[0][:, i], shown.interval[1][:, i]),
                 beside={name: line[:, i] for name, line in shown.beside.items()},

@@ -18,20 +18,20 @@ SHOWN = 30  # canonical correlations, at most
 
 def consistency(matrix: Any, names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
     """R² of the affine map from each run's embedding to each other's (`metrics.consistency`)."""
-    scores = np.asarray(matrix, dtype=float)
-    n = len(scores)
-    if scores.shape != (n, n) or n < 2:
-        raise InputError(f"matrix: got shape {scores.shape}; wanted (n, n) of at least two runs")
+    figures = np.asarray(matrix, dtype=float)
+    n = len(figures)
+    if figures.shape != (n, n) or n < 2:
+        raise InputError(f"matrix: got shape {figures.shape}; wanted (n, n) of at least two runs")
     said = [str(i + 1) for i in range(n)] if names is None else [word(name) for name in names]
     if len(said) != n:
         raise InputError(f"names: got {len(said)}; wanted {n}, one for each run")
     panel = axes(ax, 2.9)
-    low = min(0.0, float(scores.min())) if scores.min() < 0.5 else 0.5
-    drawn = panel.imshow(scores, cmap=QUANTITY, vmin=max(low, -1.0), vmax=1)
+    low = min(0.0, float(figures.min())) if figures.min() < 0.5 else 0.5
+    drawn = panel.imshow(figures, cmap=QUANTITY, vmin=max(low, -1.0), vmax=1)
     if n <= WRITTEN:
-        for (i, j), score in np.ndenumerate(scores):
-            light = (score - low) / max(1 - low, 1e-9) > 0.55
-            panel.text(j, i, f"{score:.2f}", ha="center", va="center", fontsize="x-small",
+        for (i, j), one in np.ndenumerate(figures):
+            light = (one - low) / max(1 - low, 1e-9) > 0.55
+            panel.text(j, i, f"{one:.2f}", ha="center", va="center", fontsize="x-small",
                        color=ON_LIGHT if light else ON_DARK)  # fmt: skip
     bar = panel.figure.colorbar(drawn, ax=panel, shrink=0.8, aspect=30)
     bar.set_label("R²", fontsize="small")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from dynacl.data import InputError
 from dynacl.plots.style import BLUE, CURVES, FOUND, MUTED, axes, dressed, legend, word
@@ -40,6 +41,7 @@ def training(
                        xycoords=("data", "axes fraction"), textcoords="offset points",
                        color=MUTED, fontsize="x-small")  # fmt: skip
     legend(panel)
+    panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     dressed(panel, "training step", "loss")
     return panel
 
@@ -57,5 +59,6 @@ def held_out_curve(history: Sequence[Record], *, ax: Axes | None = None) -> Axes
     if np.ptp(figures) > np.log(3):  # else its ticks would be of many digits
         panel.set_yscale("log")
     panel.set_xlim(0, None)
+    panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     dressed(panel, "training step", "share missed, held out")
     return panel

@@ -136,7 +136,7 @@ def forecasts(seen: Portrait, about: About) -> Html | None:
         for i, channel in enumerate(shown.channels):
             ax = plots.forecast(
                 shown.predicted[:, i],
-                shown.truth[:, i],
+                shown.observed[:, i],
                 past=shown.past[:, i],
                 interval=shown.interval and (shown.interval[0][:, i], shown.interval[1][:, i]),
                 beside={name: line[:, i] for name, line in shown.beside.items()},

@@ -18,9 +18,9 @@ TRUTH = {
     "r2": "R² of the latent state",
     "r2_train_map": "R² of the latent state, by the affine map of the training data",
     "dyn_r2_1": "dynR², 1 step ahead",
-    "dyn_r2_1_control": "… its identity control",
+    "dyn_r2_1_control": "dynR² of the identity control, 1 step ahead",
     "dyn_r2_10": "dynR², 10 steps ahead",
-    "dyn_r2_10_control": "… its identity control",
+    "dyn_r2_10_control": "dynR² of the identity control, 10 steps ahead",
     "mode_accuracy": "modes right, step by step",
     "mode_accuracy_sequence": "modes right, decoded",
     "lds_error": "error of the matrix A",
@@ -148,13 +148,17 @@ def _prediction(seen: Portrait) -> list[Sentence]:
         f"Of {held} observations, the model explains {percent(near)} of the variance one step ahead"
     )
     if last:
-        said += f", and {percent(far)} {steps(judged.horizons[last])} ahead"
+        ahead = f"{steps(judged.horizons[last])} ahead"
+        said += f", and {percent(far)} {ahead}" if far > 0 else f", and nothing {ahead}"
     found = [Sentence(f"{said}.")]
     other, share = best_other(judged, last)
     if other:
         where = steps(judged.horizons[last])
         name = f"the best baseline there ({other})"
-        if far > share + 0.01:
+        if far <= 0 and share <= 0:
+            found.append(Sentence(f"At {where} the mean predicts better, and no baseline beats it.",
+                                  doubt=True))  # fmt: skip
+        elif far > share + 0.01:
             found.append(Sentence(f"That is more than {name}, which explains {percent(share)} at "
                                   f"{where}."))  # fmt: skip
         else:
@@ -203,7 +207,8 @@ def _movement(seen: Portrait) -> list[Sentence]:
         between = number(float(periods[0]))
         if periods[-1] > 1.05 * periods[0]:
             between = f"between {between} and {number(float(periods[-1]))}"
-        found.append(Sentence(f"The state turns, with periods of {between} {time}."))
+        many = "periods" if "between" in between else "a period"
+        found.append(Sentence(f"The state turns, with {many} of {between} {time}."))
     top = float(np.abs(spectrum.eigenvalues).max())
     if top > GROWS:
         found.append(Sentence(f"A part of the state grows: its largest eigenvalue is {top:.4f}. "

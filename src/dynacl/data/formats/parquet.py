@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, final
@@ -21,17 +22,13 @@ class Parquet(Format):
     extra = "files"
 
     def entries(self, path: Path) -> list[Entry]:
-        from pyarrow import parquet
-
-        with parquet.ParquetFile(path) as file:
+        with _opened(path) as file:
             rows, schema = file.metadata.num_rows, file.schema_arrow
         return [Entry(field.name, (rows,), _kind(field.type)) for field in schema]
 
     def read(self, path: Path, names: Sequence[str]) -> dict[str, Array]:
-        from pyarrow import parquet
-
-        with parquet.ParquetFile(path) as file:
-            table = file.read(columns=list(names))
+        with _opened(path) as file:
+            table = file.read(columns=list(names), use_threads=False)
         return {name: _array(table[name]) for name in names}
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
@@ -42,6 +39,18 @@ class Parquet(Format):
             raise InputError("out: pyarrow is needed to write .parquet, and is not installed: "
                              f"pip install 'dynacl[{self.extra}]'") from error  # fmt: skip
         parquet.write_table(pyarrow.table(columns_of(arrays, main)), file)
+
+
+def _opened(path: Path) -> Any:
+    """The file, read in this thread and into memory that is asked for as it is needed.
+
+    By itself pyarrow sets a gigabyte aside as it is imported, which is all that the process that
+    reads (`apart`) may have.
+    """
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    from pyarrow import parquet
+
+    return parquet.ParquetFile(path, pre_buffer=False)
 
 
 def _kind(arrow: Any) -> str:
