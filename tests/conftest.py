@@ -9,11 +9,18 @@ from hypothesis import settings
 
 from command_line import dynacl, quick_fit
 from dynacl import DCL, dynamics, simulate
+from dynacl.dynamics import least_squares
 from dynacl.parameters import PARAMETERS
 
 # A busy machine fails no test: the judge is never a time.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
+
+
+@pytest.fixture
+def short_descents(monkeypatch):
+    """Networks are hardly fitted to latents, for whatever does not depend on how well they are."""
+    monkeypatch.setattr(least_squares, "STEPS", 20)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from dynacl import DCL, simulate
+from dynacl import DCL, TimeSeries, assembly, simulate
+from dynacl.request import Request
 
 
 def small(n, dynamics="linear", **changed):
@@ -16,6 +17,11 @@ def small(n, dynamics="linear", **changed):
 def tiny(*args, **changed):
     """A model that is hardly trained."""
     return small(*args, **({"max_iter": 3, "batch_size": 32} | changed))
+
+
+def begun(model, data):
+    """The run with which the fit of a model begins: its parts and settings, and no step taken."""
+    return assembly.begin(Request.of(model.get_params(deep=False)), TimeSeries.of(data), 0)
 
 
 def normal(*shape, seed=0, dtype=torch.float64):

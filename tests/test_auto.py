@@ -70,7 +70,7 @@ def test_a_saved_model_remembers_what_was_chosen(chosen, turning_data, tmp_path)
     assert loaded.n_iter_ == 120
 
 
-def test_options_of_some_candidates_are_given_to_those(turning_data):
+def test_options_of_some_candidates_are_given_to_those(turning_data, short_descents):
     given = {"bias": True, "degree": 3, "max_iter": 4, "batch_size": 32, "random_state": 0}
     model = DCL(2, "auto", **given).fit(turning_data)
     assert not [row for row in model.choice_.rows if row.failed]
@@ -90,7 +90,7 @@ def test_a_bad_parameter_is_refused_before_any_candidate_is_fitted(turning_data)
         DCL(2, "auto", batch_size=0).fit(turning_data)
 
 
-def test_the_command_line_says_what_it_chose_and_resumes_it(world, tmp_path):
+def test_the_command_line_says_what_it_chose_and_resumes_it(world, tmp_path, short_descents):
     words = ("fit", world / "lds.npz", "--dynamics", "auto", "--components", 2, "--modes", 2,
              "--max-iter", 4, "--batch-size", 16, "--quiet", "--out", tmp_path / "run")  # fmt: skip
     said = dynacl(*words)

@@ -80,7 +80,7 @@ FITS = {
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_flag_of_a_variant_reaches_the_model_and_its_file(world, name):
+def test_flag_of_a_variant_reaches_the_model_and_its_file(world, name, short_descents):
     flags, is_there = FITS[name]
     model = quick_fit(world, "one", *flags)
     assert is_there(model)

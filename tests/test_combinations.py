@@ -124,7 +124,7 @@ DRIVEN = [(*pair, "control") for pair in PAIRS if "control" not in pair]
 
 
 @pytest.fixture(autouse=True)
-def _few_pairs(monkeypatch):
+def _few_pairs(monkeypatch, short_descents):
     monkeypatch.setattr("dynacl.refitting.PAIRS", 200)
 
 

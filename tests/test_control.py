@@ -18,17 +18,17 @@ from quick_models import small, tiny
 def test_control_matrix_is_recovered_up_to_the_affine_map(dynamics):
     rng = np.random.default_rng(0)
     A, B = rotation(2, np.array([10.0])), np.array([[0.1], [0.05]])
-    u = rng.uniform(-1, 1, (100, 200, 1))
-    x = np.zeros((100, 200, 2))
-    x[:, 0] = rng.standard_normal((100, 2))
-    for t in range(199):
-        x[:, t + 1] = x[:, t] @ A.T + u[:, t] @ B.T + 0.02 * rng.standard_normal((100, 2))
+    u = rng.uniform(-1, 1, (50, 100, 1))
+    x = np.zeros((50, 100, 2))
+    x[:, 0] = rng.standard_normal((50, 2))
+    for t in range(99):
+        x[:, t + 1] = x[:, t] @ A.T + u[:, t] @ B.T + 0.02 * rng.standard_normal((50, 2))
     latents = x.reshape(-1, 2).astype(np.float32)
     y = latents @ rng.standard_normal((2, 6)).astype(np.float32)
     series = TimeSeries(
-        y, np.arange(0, 20_001, 200), u.reshape(-1, 1).astype(np.float32), Truth(latents)
+        y, np.arange(0, 5_001, 100), u.reshape(-1, 1).astype(np.float32), Truth(latents)
     )
-    model = small(2, dynamics, n_modes=1, max_iter=1200).fit(series)
+    model = small(2, dynamics, n_modes=1, max_iter=300, batch_size=256).fit(series)
     back, _ = metrics.affine(np.concatenate(model.transform(series)), latents)
     found = back @ model.dynamics_.control.detach().numpy()
     np.testing.assert_allclose(found, B, atol=0.01)
@@ -43,7 +43,7 @@ def test_control_matrix_of_the_papers_driven_system_is_found():
         rng=np.random.default_rng(0), control="step", trials=60, steps=400, observed=20,
         mixing="linear",
     )  # fmt: skip
-    found = evaluate(small(5, max_iter=1000).fit(series), series)
+    found = evaluate(small(5, max_iter=300).fit(series), series)
     assert found["r2"] > 0.99
     assert found["control_error"] < 0.05  # 1 without B, 0.5 where a plane of the state is lost
     assert found["control_error_post_hoc"] < 0.05

@@ -85,11 +85,14 @@ def test_correction_restores_the_metric_and_the_dynamics(correction):
 def test_correction_halves_what_a_concentrated_marginal_costs():
     """The effect of the paper's figure on kernel density estimates."""
     data = simulate.sphere(
-        rng=np.random.default_rng(1), angle=0, noise=0.3, concentration=8, trials=20_000, steps=2,
+        rng=np.random.default_rng(1), angle=0, noise=0.3, concentration=8, trials=10_000, steps=2,
     )  # fmt: skip
     loss = {}
     for correction in (None, "vmf"):
-        model = small(3, "identity", similarity="dot", density_correction=correction).fit(data)
+        model = small(
+            3, "identity", similarity="dot", density_correction=correction, max_iter=400,
+            batch_size=256,
+        ).fit(data)  # fmt: skip
         loss[correction] = 1 - evaluate(model, data)["r2"]
     assert loss[None] > 0.05
     assert loss["vmf"] < 0.5 * loss[None]

@@ -85,7 +85,7 @@ GOES_ON = {
 
 @pytest.mark.parametrize("modes", FORECASTS)
 @pytest.mark.parametrize("name", BY_NAME)
-def test_forecast_refuses_ways_to_go_on_that_do_not_fit(two_modes, name, modes):
+def test_forecast_refuses_ways_to_go_on_that_do_not_fit(two_modes, name, modes, short_descents):
     model = tiny(3, name, n_modes=2).fit(two_modes)
     if modes in GOES_ON.get(name, ()):
         ahead = np.stack(model.forecast(two_modes, 3, modes=modes))

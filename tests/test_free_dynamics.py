@@ -78,7 +78,7 @@ def test_free_dynamics_predict_better_than_standing_still(kind, steps, settings)
 
 
 @pytest.mark.parametrize("kind", ["polynomial", "mlp", "gated", "recurrent", "linear"])
-def test_dynamics_advance_states_as_predict_does(rotating, kind):
+def test_dynamics_advance_states_as_predict_does(rotating, kind, short_descents):
     model = tiny(3, kind).fit(rotating)
     x = model.transform(rotating)[0]
     with torch.no_grad():

@@ -11,6 +11,7 @@ from dynacl.encoders import MLP, Driven
 from dynacl.objective import likelihood
 from dynacl.objective.limit import BENT, log_volume
 from dynacl.whitening import dimensions
+from quick_models import begun
 
 
 def encoder(d=3, linear_start=True):
@@ -108,7 +109,7 @@ def data(noise=0.0, **how):
 
 def test_it_is_used_where_observations_have_as_many_dimensions_as_the_state():
     def objective(series, **how):
-        return DCL(2, "mlp", max_iter=1, random_state=0, **how).fit(series).settings_.objective
+        return begun(DCL(2, "mlp", max_iter=1, **how), series).settings.objective
 
     clean, noisy = data(), data(noise=0.1)
     assert objective(clean) == "likelihood"
@@ -140,7 +141,7 @@ def test_a_likelihood_of_windows_that_share_frames_is_refused():
 
 def test_an_encoder_that_sees_the_whole_state_is_undone_exactly():
     series = data(layers=3)
-    model = DCL(2, "mlp", max_iter=30, random_state=0).fit(series)
+    model = DCL(2, "mlp", max_iter=30, random_state=0, validation=False).fit(series)
     y, run = series.observations[::7], model.run_
     x = model.transform(y)
     found = prediction.observed(run.encoder, run.readout, x)
@@ -150,7 +151,7 @@ def test_an_encoder_that_sees_the_whole_state_is_undone_exactly():
     assert missed[0] < 1e-2 * missed[1]
 
 
-def test_latents_of_no_observation_leave_the_readouts_guess():
+def test_latents_of_no_observation_leave_the_readouts_guess(short_descents):
     model = DCL(2, "mlp", max_iter=5, random_state=0).fit(data())
     far = np.full((3, 2), 1e4, dtype=np.float32)
     assert np.isfinite(prediction.observed(model.run_.encoder, model.run_.readout, far)).all()

@@ -130,7 +130,7 @@ def known(monkeypatch):
     monkeypatch.setitem(simulate.PRESETS, "pull", (pull, {}))
 
 
-def test_a_class_of_ones_own_has_every_dynamics_metric(known):
+def test_a_class_of_ones_own_has_every_dynamics_metric(known, short_descents):
     data = simulate.preset("pull", rng=np.random.default_rng(0), **SMALL)
     model = DCL(2, "mlp", max_iter=20, batch_size=64, random_state=0).fit(data)
     found = evaluate(model, data)
@@ -159,7 +159,7 @@ def test_a_class_that_is_not_known_is_named():
     ],
     ids=lambda given: getattr(given, "__name__", str(given)),
 )
-def test_every_figure_that_is_missing_has_its_reason(make, model):
+def test_every_figure_that_is_missing_has_its_reason(make, model, short_descents):
     data = make(rng=np.random.default_rng(0), d=3, trials=6, steps=30, observed=5, layers=1)
     fitted = DCL(**{"n_components": 3} | model, max_iter=2, batch_size=16, random_state=0).fit(data)
     found = evaluate(fitted, data)
@@ -171,7 +171,7 @@ def test_every_figure_that_is_missing_has_its_reason(make, model):
     assert found["reasons"]["dyn_r2_1"] == "the data carry no system"
 
 
-def test_systems_of_ones_own_stand_in_a_table(known, tmp_path):
+def test_systems_of_ones_own_stand_in_a_table(known, tmp_path, short_descents):
     rows = [
         Row(f"pull/{kind}", {"system": "pull"} | SMALL, {"n_components": 2, "dynamics": kind},
             ("r2", "dyn_r2_1", "lds_error"), our_training={"max_iter": 3, "batch_size": 32})

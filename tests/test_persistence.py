@@ -101,7 +101,7 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_every_variant_resumes_exactly(rotating, variant):
+def test_every_variant_resumes_exactly(rotating, variant, short_descents):
     whole = tiny(3, max_iter=12, **variant).fit(rotating)
     broken = tiny(3, max_iter=12, **variant).fit(rotating, callback=lambda run, _: run.step == 5)
     assert broken.n_iter_ == 5

@@ -34,11 +34,11 @@ def test_candidates_that_diverged_are_left_out():
 
 def test_grid_search_finds_the_dimensions_of_a_linear_system():
     """Three dimensions; seen through a linear map with noise, more latents cost nothing."""
-    data = simulate.lds(rng=np.random.default_rng(1000), d=3, trials=16, steps=250, observed=8,
+    data = simulate.lds(rng=np.random.default_rng(1000), d=3, trials=16, steps=120, observed=8,
                         mixing="linear", angle=8.0, noise=0.05)  # fmt: skip
     noise = 0.02 * np.random.default_rng(0).standard_normal(data.observations.shape)
     trials = data.split((data.observations + noise).astype(np.float32))
-    model = DCL(max_iter=60, batch_size=128, random_state=0)
+    model = DCL(max_iter=30, batch_size=128, random_state=0)
     search = GridSearchCV(model, {"n_components": [2, 3, 4]}, scoring=prediction_score,
                           refit=simplest, cv=4)  # fmt: skip
     search.fit(trials)

@@ -13,6 +13,7 @@ from dynacl.objective.geometry import BY_NAME as GEOMETRIES
 from dynacl.objective.geometry.custom import CustomSimilarity
 from dynacl.objective.geometry.naming import resolve
 from dynacl.settings import KINDS, PROTOCOLS, Settings
+from quick_models import begun as run_of
 
 USER = "The user asked for it."
 
@@ -34,11 +35,18 @@ def driven():
     return simulate.controlled(rng=np.random.default_rng(0), d=2, trials=6, steps=40, observed=5)
 
 
+def usual(**changed):
+    return DCL(**({"n_components": 2, "random_state": 0} | changed))
+
+
 def begun(data, **changed):
-    """A model that stops at its first record: its settings are what counts here."""
-    return DCL(**({"n_components": 2, "random_state": 0} | changed)).fit(
-        data, callback=lambda *_: True
-    )
+    """A run that has taken no step: its settings are what counts here."""
+    return run_of(usual(**changed), data)
+
+
+def first(data, **changed):
+    """A model that stops at its first record."""
+    return usual(**changed).fit(data, callback=lambda *_: True)
 
 
 # -- parts, by name and by instance ----------------------------------------------------------------
@@ -46,10 +54,12 @@ def begun(data, **changed):
 
 @pytest.mark.parametrize("control", ["free", "driven"])
 @pytest.mark.parametrize("name", BY_NAME)
-def test_a_name_and_an_instance_of_its_class_train_alike(name, control, build, request):
+def test_a_name_and_an_instance_of_its_class_train_alike(
+    name, control, build, request, short_descents
+):
     data = request.getfixturevalue(control)
-    by_name = begun(data, dynamics=name)
-    by_instance = begun(data, dynamics=build(name, 2, data.n_controls))
+    by_name = first(data, dynamics=name)
+    by_instance = first(data, dynamics=build(name, 2, data.n_controls))
     assert by_name.settings_ == by_instance.settings_
     assert by_name.reasons_ == by_instance.reasons_
     assert np.isfinite(by_name.history_[0]["loss"])
@@ -57,7 +67,7 @@ def test_a_name_and_an_instance_of_its_class_train_alike(name, control, build, r
 
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_a_similarity_by_name_and_by_instance_train_alike(name, free):
-    by_name, by_instance = begun(free, similarity=name), begun(free, similarity=resolve(name))
+    by_name, by_instance = first(free, similarity=name), first(free, similarity=resolve(name))
     assert by_name.settings_ == by_instance.settings_
     assert by_name.reasons_ == by_instance.reasons_
     assert by_name.history_[0]["loss"] == by_instance.history_[0]["loss"]
@@ -123,27 +133,27 @@ def test_what_any_other_part_wishes_is_a_setting_with_a_value_and_a_sentence(par
 def test_dynamics_are_heard_over_the_protocol(free):
     assert PROTOCOLS["default"].settings.horizon == 1
     linear, mlp = begun(free, dynamics="linear"), begun(free, dynamics="mlp")
-    assert linear.settings_.horizon == 4
-    assert "adds up over several" in linear.reasons_["horizon"]
-    assert mlp.settings_.horizon == 1
-    assert "horizon" not in mlp.reasons_
+    assert linear.settings.horizon == 4
+    assert "adds up over several" in linear.reasons["horizon"]
+    assert mlp.settings.horizon == 1
+    assert "horizon" not in mlp.reasons
 
 
 @pytest.mark.parametrize("changed", [{"similarity": "dot"}, {"asymmetric": True}])
 def test_geometry_and_encoder_are_heard_over_the_dynamics(changed, free):
-    model = begun(free, **changed)
+    run = begun(free, **changed)
     part = Sphere() if "similarity" in changed else Asymmetric
     for setting, value, why in part.wishes():
-        assert getattr(model.settings_, setting) == value
-        assert model.reasons_[setting] == why
-    assert model.settings_.horizon == 1
+        assert getattr(run.settings, setting) == value
+        assert run.reasons[setting] == why
+    assert run.settings.horizon == 1
 
 
 @pytest.mark.parametrize("changed", [{"similarity": "dot"}, {"asymmetric": True}])
 def test_tiles_are_not_fitted_anew_where_geometry_or_encoder_forbid_it(changed, free):
-    assert begun(free, dynamics="tiles").run_.as_trained is not None
-    model = begun(free, dynamics="tiles", **changed)
-    assert (model.settings_.refit_at, model.settings_.refit_at_end) == (-1, False)
+    assert first(free, dynamics="tiles").run_.as_trained is not None
+    run = begun(free, dynamics="tiles", **changed)
+    assert (run.settings.refit_at, run.settings.refit_at_end) == (-1, False)
 
 
 @pytest.mark.parametrize(
@@ -162,59 +172,59 @@ def test_a_word_that_parts_or_data_cannot_follow_is_refused_before_training(chan
 
 def test_data_are_heard_over_the_dynamics():
     y = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
-    model = begun([y[:3], y[3:]])
-    assert model.settings_.horizon == 2
-    assert model.reasons_["horizon"] == "The shortest trial has room for no more."
+    run = begun([y[:3], y[3:]])
+    assert run.settings.horizon == 2
+    assert run.reasons["horizon"] == "The shortest trial has room for no more."
 
 
 def test_the_user_is_heard_over_the_data(free, driven):
     said = begun(driven)
-    assert said.settings_.emphasis_from == 0.7
-    assert said.reasons_["emphasis_from"].startswith("A driven state drifts")
+    assert said.settings.emphasis_from == 0.7
+    assert said.reasons["emphasis_from"].startswith("A driven state drifts")
     asked = begun(driven, settings={"emphasis_from": 0.1})
-    assert asked.settings_.emphasis_from == 0.1
-    assert asked.reasons_["emphasis_from"] == USER
-    assert begun(free).settings_.max_iter == 300
-    assert begun(free, max_iter=7).settings_.max_iter == 7
+    assert asked.settings.emphasis_from == 0.1
+    assert asked.reasons["emphasis_from"] == USER
+    assert begun(free).settings.max_iter == 300
+    assert begun(free, max_iter=7).settings.max_iter == 7
 
 
 def test_the_user_is_heard_over_the_parts(free):
-    model = begun(free, similarity="dot", settings={"horizon": 3, "linear_start": True})
-    assert (model.settings_.horizon, model.settings_.linear_start) == (3, True)
-    assert model.encoder_.inner.linear is not None
-    assert model.reasons_["horizon"] == model.reasons_["linear_start"] == USER
-    assert model.reasons_["emphasis"].startswith("On the sphere")
+    run = begun(free, similarity="dot", settings={"horizon": 3, "linear_start": True})
+    assert (run.settings.horizon, run.settings.linear_start) == (3, True)
+    assert run.encoder.inner.linear is not None
+    assert run.reasons["horizon"] == run.reasons["linear_start"] == USER
+    assert run.reasons["emphasis"].startswith("On the sphere")
 
 
 def test_a_protocol_of_the_paper_hears_the_user_alone(driven):
     asked = {"n_negatives": 16, "batch_size": 300, "settings": {"horizon": 2}}
-    model = begun(driven, dynamics="tiles", protocol="paper-slds", **asked)
+    run = begun(driven, dynamics="tiles", protocol="paper-slds", **asked)
     chosen = {"n_negatives": 16, "batch_size": 300, "horizon": 2}
-    assert model.reasons_ == dict.fromkeys(chosen, USER)
+    assert run.reasons == dict.fromkeys(chosen, USER)
     printed = vars(PROTOCOLS["paper-slds"].settings)
-    assert model.settings_ == Settings(**(printed | chosen))
+    assert run.settings == Settings(**(printed | chosen))
 
 
 def test_there_is_a_reason_exactly_where_a_layer_spoke(free):
-    model = begun(free, dynamics="switching")
+    run = begun(free, dynamics="switching")
     usual = PROTOCOLS["default"].settings
     for name in KINDS:
-        if getattr(model.settings_, name) != getattr(usual, name):
-            assert model.reasons_[name].endswith(".")
-    assert "optimizer" not in model.reasons_
+        if getattr(run.settings, name) != getattr(usual, name):
+            assert run.reasons[name].endswith(".")
+    assert "optimizer" not in run.reasons
 
 
 # -- what the data say -----------------------------------------------------------------------------
 
 
 def test_steps_and_batch_follow_the_pairs_and_the_wish_for_their_length(free):
-    assert begun(free, dynamics="mlp").settings_.batch_size == 6 * 39
+    assert begun(free, dynamics="mlp").settings.batch_size == 6 * 39
     few = begun(free, n_components=2, settings={"time_offset": 2, "horizon": 3})
-    assert few.settings_.batch_size == 6 * (40 - 6)
+    assert few.settings.batch_size == 6 * (40 - 6)
     long = TimeSeries.of(np.random.default_rng(0).standard_normal((125_001, 3)))
-    assert begun(long, dynamics="mlp").settings_.max_iter == 1000
-    assert begun(long, dynamics="mlp", settings={"duration": 2.0}).settings_.max_iter == 2000
-    assert begun(long, dynamics="polynomial", degree=3).settings_.max_iter == 600
+    assert begun(long, dynamics="mlp").settings.max_iter == 1000
+    assert begun(long, dynamics="mlp", settings={"duration": 2.0}).settings.max_iter == 2000
+    assert begun(long, dynamics="polynomial", degree=3).settings.max_iter == 600
 
 
 @pytest.mark.parametrize(
@@ -223,24 +233,24 @@ def test_steps_and_batch_follow_the_pairs_and_the_wish_for_their_length(free):
 )
 def test_contrasted_windows_share_no_frame_if_that_takes_few_steps(lags, horizon):
     trials = list(np.random.default_rng(0).standard_normal((2, 200, 3)))
-    assert begun(trials, time_lags=lags).settings_.horizon == horizon
+    assert begun(trials, time_lags=lags).settings.horizon == horizon
     chosen = begun(trials, time_lags=lags, settings={"horizon": 2})
-    assert chosen.settings_.horizon == 2
+    assert chosen.settings.horizon == 2
 
 
 def test_horizon_leaves_room_for_lags_context_and_offset():
     y = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
     trials = [y[:10], y[10:]]
-    assert begun(trials).settings_.horizon == 4
-    assert begun(trials, time_offset=3).settings_.horizon == 3
-    assert begun(trials, time_lags=(0, 7)).settings_.horizon == 2
-    assert begun(trials, time_lags=(0, 4), time_offset=2).settings_.horizon == 2
+    assert begun(trials).settings.horizon == 4
+    assert begun(trials, time_offset=3).settings.horizon == 3
+    assert begun(trials, time_lags=(0, 7)).settings.horizon == 2
+    assert begun(trials, time_lags=(0, 4), time_offset=2).settings.horizon == 2
 
 
 def test_baseline_and_paper_protocols_contrast_one_step(trials, small):
-    assert small(dynamics="identity", max_iter=1).fit(trials).settings_.horizon == 1
-    paper = small(protocol="paper-slds", n_negatives=8, max_iter=1).fit(trials)
-    assert paper.settings_.horizon == 1
+    assert run_of(small(dynamics="identity"), trials).settings.horizon == 1
+    paper = run_of(small(protocol="paper-slds", n_negatives=8), trials)
+    assert paper.settings.horizon == 1
 
 
 @pytest.mark.parametrize(
@@ -258,14 +268,13 @@ def test_baseline_and_paper_protocols_contrast_one_step(trials, small):
 def test_what_may_follow_any_redrawing_gets_no_weight_on_alignment(
     free, linear, gain, trials, small
 ):
-    model = small(max_iter=1, **free).fit(trials)
-    assert model.run_.emphasis is None
-    assert model.settings_.linear_start is linear
-    assert model.settings_.input_gain == gain
+    run = run_of(small(**free), trials)
+    assert run.emphasis is None
+    assert run.settings.linear_start is linear
+    assert run.settings.input_gain == gain
 
 
 def test_many_switching_modes_are_trained_as_few_are(trials, small):
-    few = small(n_modes=2, max_iter=1).fit(trials)
-    many = small(n_modes=31, max_iter=1).fit(trials)
-    assert few.settings_ == many.settings_
-    assert few.reasons_ == many.reasons_
+    few, many = (run_of(small(n_modes=n), trials) for n in (2, 31))
+    assert few.settings == many.settings
+    assert few.reasons == many.reasons

@@ -60,7 +60,9 @@ def test_tiles_start_at_a_bank_fitted_to_the_linear_start_and_are_fitted_at_rest
 
 
 @pytest.mark.parametrize("dynamics", ["linear", "mlp", "gated", "recurrent"])
-def test_any_dynamics_is_fitted_anew_where_the_user_asks(dynamics, trials, small, refits):
+def test_any_dynamics_is_fitted_anew_where_the_user_asks(
+    dynamics, trials, small, refits, short_descents
+):
     contrast = {"objective": "contrast", "refit_after": None}
     small(dynamics=dynamics, max_iter=10, settings=contrast).fit(trials)
     assert refits == []

@@ -115,16 +115,19 @@ class MLP(Encoder):
         """By Newton's method, where a frame has as many dimensions as the state."""
         if self.whitening is None or self.whitening.n_frames > 1 or not self.square:
             return y
-        z = self.whitening.frames(y)
-        found, slopes = self.with_slopes(z)
+        z = self.whitening.frames(y).clone()
+        left, now, (found, slopes) = torch.arange(len(z), device=z.device), z, self.with_slopes(z)
         for _ in range(NEWTON):
             step, failed = torch.linalg.solve_ex(slopes, (x - found)[..., None])
-            tried = z + step[..., 0]
+            tried = now + step[..., 0]
             there, after = self.with_slopes(tried)
             nearer = (there - x).square().sum(-1) < (found - x).square().sum(-1)
             nearer &= failed == 0
-            z, found = z.where(~nearer[:, None], tried), found.where(~nearer[:, None], there)
-            slopes = slopes.where(~nearer[:, None, None], after)
+            # A row that comes no nearer would take the same step again: it is there.
+            left, now, found, slopes, x = (v[nearer] for v in (left, tried, there, after, x))
+            if len(left) == 0:
+                break
+            z[left] = now
         return self.whitening.unwhitened(z)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -196,7 +196,7 @@ def configuration(
 def protocol_settings(protocol: str) -> dict[str, Any]:
     """All of a training protocol: its settings, and whether parts and data may change them."""
     settings, adapts = PROTOCOLS[protocol]
-    return asdict(settings) | {"adapts": adapts}
+    return {**vars(settings), "adapts": adapts}
 
 
 def train_as(row: Row, scale: str, protocol: str) -> dict[str, Any]:
