@@ -120,12 +120,13 @@ def rows(series: TimeSeries, run: Run) -> Rows:
 
 def with_noise(data: Rows, series: TimeSeries, run: Run) -> Rows:
     """The same rows, and the noise of the system where these settings want it and data show it."""
-    wanted = run.settings.evenness and run.step < run.settings.max_iter
+    s = run.settings
+    wanted = s.objective == "likelihood" and s.evenness and run.step < s.max_iter
     if not wanted or data.u is not None or not run.encoder.square:
         return data
     with torch.no_grad():
         y = torch.cat([data.ready(part).cpu() for part in torch.split(data.y, PART)])
-    offset = run.settings.time_offset
+    offset = s.time_offset
     found = local_noise(y.double().numpy(), series.references(offset).spread(LISTED), offset)
     if found is None:
         return data

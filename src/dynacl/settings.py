@@ -70,8 +70,8 @@ class Settings:
     evenness: float = setting(
         0.0,
         Number(),
-        "weight of the evenness of the noise, where the data show noise by themselves "
-        "(objective.evenness); beside a likelihood it falls to 0 at the end",
+        "weight at the start, falling to 0, that the evenness of the noise has beside a "
+        "likelihood, where the data show noise by themselves (objective.evenness)",
     )
     schedule: str = setting("cosine", OneOf(SCHEDULES), "of the learning rates")
     standardize: bool = setting(True, Flag(), "whiten the input of the encoder")

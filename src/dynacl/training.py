@@ -140,7 +140,7 @@ def training_step(run: Run, data: Rows) -> Loss:
     loss = info_nce(
         predicted, following, negatives, similarity=run.geometry, potential=alpha, skip=skip
     )
-    descend(run, loss, unevenness(run, data))
+    descend(run, loss)
     return Loss(*(part.detach() for part in loss))
 
 
@@ -162,12 +162,9 @@ def likely_step(run: Run, data: Rows) -> Loss:
 
 
 def unevenness(run: Run, data: Rows) -> Tensor | float:
-    """How uneven the noise is in the state.
-
-    A likelihood sees the noise too, once it is precise enough: there it counts less and less.
-    """
-    s = run.settings
-    weight = s.evenness * (1 - run.step / s.max_iter if s.objective == "likelihood" else 1.0)
+    """How uneven the noise is in the state; less and less, as a likelihood sees the noise too once
+    it is precise enough."""
+    weight = run.settings.evenness * (1 - run.step / run.settings.max_iter)
     if data.noise is None or weight <= 0:
         return 0.0
     frames, roots = data.noise

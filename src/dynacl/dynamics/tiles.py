@@ -36,10 +36,3 @@ class Tiles(Bank):
                  "not by a distance."),
             *self.asked(),
         )  # fmt: skip
-
-    def if_noise_shows(self) -> Sequence[Wish]:
-        return (
-            Wish("evenness", 10.0, "The noise can be seen by itself, and tells the state."),
-            Wish("learning_rate", 0.01, "It tells it whatever the maps can follow."),
-            Wish("input_gain", 8.0, "Slopes change sharply where a mixing has kinks."),
-        )
