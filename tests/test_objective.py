@@ -82,6 +82,14 @@ def test_states_live_on_the_plane_or_on_the_unit_sphere():
     torch.testing.assert_close(Sphere().project(x).norm(dim=1), torch.ones(6).double())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_log_of_a_sum_is_that_of_torch_also_where_terms_are_lost(dtype):
+    z = 1e4 * torch.randn(50, 30, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    z[0], z[1, :5] = -torch.inf, -torch.inf
+    z[2:40] /= torch.logspace(0, 6, 38, dtype=dtype)[:, None]
+    torch.testing.assert_close(reference.log_sum(z), z.logsumexp(1))
+
+
 def test_gradients_are_right():
     x = [v.requires_grad_() for v in draw(4, 6, 3)]
     skip = torch.tensor([[0, 1], [2, 2], [-1, 5], [-1, -1]])

@@ -19,6 +19,7 @@ from torch import Tensor
 from dynacl import inference
 from dynacl.data import Array, TimeSeries
 from dynacl.objective.geometry.base import Geometry
+from dynacl.objective.reference import log_sum
 from dynacl.run import Run
 from dynacl.sampling import steps_apart
 
@@ -128,7 +129,7 @@ def _bits(true: Tensor, rest: Tensor, sharpness: float) -> Tensor:
     """One number per row; 0 times infinity is what is left out all the same."""
     there = rest > -torch.inf
     others = there.sum(1)
-    rest = (sharpness * rest).logsumexp(1) if sharpness else others.log()
+    rest = log_sum(sharpness * rest) if sharpness else others.log()
     p = torch.exp(sharpness * true - torch.logaddexp(sharpness * true, rest))
     return torch.log2((others + 1) * (1 - WRONG) * p + WRONG)
 
