@@ -319,7 +319,7 @@ CLI: dict[str, str] = {
     "evaluate future lds.npz": NEWER,
     "embed alien x.npy --out new.npz": "parameters: none is called 'n_moods'",
     f"embed run wide.npy {OUT}": "X has 10 features, but DCL is expecting 5",
-    f"embed driven x.npy {OUT}": "embed: error: --control-key: missing; this model was fitted with a control",
+    f"embed driven x.npy {OUT}": "embed: error: --control-key: missing; this model was",
     "embed run x.npy --out z.txt": "--out: cannot write .txt; wanted .npy or .npz or .csv or "
     ".tsv or .parquet",
     "embed run x.npy --out z": "--out: cannot write a file without suffix; wanted .npy",
@@ -329,7 +329,7 @@ CLI: dict[str, str] = {
     "forecast run x.npy --steps 0 --out x.npy --force": "steps: got 0; wanted",
     "forecast run x.npy": "the following arguments are required: --steps",
     "forecast run x.npy --steps 3 --out x.npy": "--out: x.npy is there already",
-    "forecast driven two.npz --key a --control-key b --steps 3": "--control: missing; this model forecasts",
+    "forecast driven two.npz --key a --control-key b --steps 3": "--control: missing; this model",
     f"simulate duffing {OUT}": "invalid choice: 'duffing'",
     f"simulate {OUT}": "simulate: wanted either a system or --again FILE",
     f"simulate lds --again lds.npz {OUT}": "simulate: wanted either a system or --again FILE",

@@ -72,10 +72,6 @@ LIKELY = (
     Wish("duration", 2.0, "It goes on gaining, where a contrast has long been at its floor."),
     Wish("dynamics_optimizer", "soap", "Both parts must be as precise as the noise."),
 )  # fmt: skip
-NOISY = (
-    Wish("evenness", 2.0, "The noise can be seen by itself, and tells slopes of the encoder long "
-         "before encoder and dynamics are as precise as it."),
-)  # fmt: skip
 SEVERAL = (
     Wish("horizon", 4, "An error of the encoder nearly cancels over one short step, and adds up "
          "over several, which this model can take."),

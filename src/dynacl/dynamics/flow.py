@@ -9,7 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import LIKELY, NOISY, Dynamics, Library, Request, control_matrix, driven
+from dynacl.dynamics.base import LIKELY, Dynamics, Library, Request, control_matrix, driven
 from dynacl.dynamics.least_squares import linear_fit
 from dynacl.dynamics.monomials import REACH, Monomials, least_weights
 from dynacl.dynamics.whitened import Whitened
@@ -94,7 +94,10 @@ class Flow(Dynamics):
         return LIKELY
 
     def if_noise_shows(self) -> Sequence[Wish]:
-        return NOISY
+        return (
+            Wish("evenness", 2.0, "The noise can be seen by itself, and tells slopes of the "
+                 "encoder long before encoder and dynamics are as precise as it."),
+        )  # fmt: skip
 
     def observe(self, x: Tensor) -> None:
         self.whitened.update(x)

@@ -9,7 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import LIKELY, NOISY, Dynamics, control_matrix, driven
+from dynacl.dynamics.base import LIKELY, Dynamics, control_matrix, driven
 from dynacl.dynamics.least_squares import assign, descend, linear_fit
 from dynacl.dynamics.whitened import Whitened, seeded
 from dynacl.settings import Wish
@@ -56,9 +56,6 @@ class ResidualMLP(Dynamics):
 
     def if_seen_whole(self) -> Sequence[Wish]:
         return LIKELY
-
-    def if_noise_shows(self) -> Sequence[Wish]:
-        return NOISY
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         z, root = self.whitened(x)
