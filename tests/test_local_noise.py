@@ -63,6 +63,16 @@ def test_noise_below_the_bends_of_the_map_is_not_seen():
     assert local_noise(both, np.arange(0, 8000, 2)) is None
 
 
+def test_noise_along_one_direction_has_roots_too():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (5000, 2))
+    after = x @ [[0.9, 0.1], [-0.1, 0.9]] + [0.01, 0.0] * rng.standard_normal((5000, 1))
+    both = np.stack([x, after], axis=1).reshape(-1, 2)
+    found = local_noise(both, np.arange(0, 10_000, 2))
+    roots = np.linalg.cholesky(found.covariances.astype(np.float32))
+    assert (np.diagonal(roots, axis1=1, axis2=2) > 0).all()
+
+
 def test_few_steps_show_no_noise():
     x, steps = states(np.random.default_rng(0), n=FEWEST)
     assert local_noise(x, steps) is None

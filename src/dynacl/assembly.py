@@ -127,13 +127,14 @@ def seen_whole(request: Request, f: Dynamics, geometry: Geometry, series: TimeSe
 
 def noise_shows(request: Request, series: TimeSeries) -> bool:
     """Whether the noise of the system can be told from frames that lie near each other."""
-    if series.n_controls:  # what inputs do is not shared by near frames
+    if series.n_controls or len(series) > LISTED:  # what inputs do is not shared by near frames
         return False
     offset = request.chosen.get("time_offset") or 1
     t = series.references(offset, allow_short=True).spread(LISTED)
     frames = whitening(series.observations, None, None, request.n_components).frames
-    y = torch.from_numpy(np.ascontiguousarray(series.observations[: t[-1] + offset + 1]))
-    z = torch.cat([frames(part) for part in torch.split(y, PART)]).double().numpy()
+    y = series.observations
+    parts = (torch.from_numpy(np.array(y[i : i + PART])) for i in range(0, len(y), PART))
+    z = torch.cat([frames(part) for part in parts]).double().numpy()
     return local_noise(z, t, offset, places=LOOKED_AT) is not None
 
 

@@ -28,6 +28,7 @@ AGREE = 0.6  # share of the neighbours that must follow one map
 CALM = 4.0  # times what it is in the calmer quarter of the places around: more is no noise
 AROUND = 30
 BENT = 3.0  # times the variance that is left beside a quadratic map: more is a bend and no noise
+LEAST = 1e-6  # share of the variance that every direction has: without noise there is only rounding
 FEWEST = 500  # places that tell something
 
 
@@ -52,13 +53,15 @@ def local_noise(
     centred = (y - y[steps].mean(0)) / y[steps].std(0).max()
     tree = cKDTree(centred[steps])
     at = random.choice(steps, min(places, len(steps)), replace=False)
-    found = []
+    measured = []
     for part in np.array_split(at, -(-len(at) // PART)):
         near = steps[tree.query(centred[part], k=k)[1]]
         x = centred[near] - centred[part][:, None]
         after = centred[near + offset] - centred[part + offset][:, None]
-        found.append((near, *shared_map(x, after, random)))
-    near, covariances, follow, bent = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        measured.append((near, *shared_map(x, after, random)))
+    near, covariances, follow, bent = (
+        np.concatenate(parts) for parts in zip(*measured, strict=True)
+    )
     if np.median(bent) > BENT:
         return None
     arrived = near[np.arange(len(near)), follow.argmax(1)] + offset  # on the side that was fitted
@@ -71,7 +74,8 @@ def local_noise(
     calm = size < np.quantile(size[around], 0.25, axis=1) + np.log(CALM)
     if calm.sum() < FEWEST:
         return None
-    return Noise(arrived[calm], covariances[calm] / np.exp(np.median(size[calm])) * d)
+    found = covariances[calm] / np.exp(np.median(size[calm])) * d
+    return Noise(arrived[calm], found + LEAST * _mean_variance(found) * np.eye(d))
 
 
 def shared_map(x: Array, after: Array, random: np.random.Generator) -> tuple[Array, Array, Array]:
