@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import sys
 from collections import Counter
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +191,8 @@ def test_page_keeps_groups_apart_and_says_why() -> None:
     rows = [row(i, r2=0.99 - 0.02 * i) for i in range(7)]
     rows.append(row(7, group="observation noise", r2=0.1, recipe="before"))
     rows[2]["start"] = 0.98
-    text = summary.page(rows, "the command", "now", {"6": "The noise hides it."})
+    now = dict.fromkeys(tasks.KINDS, "now")
+    text = summary.page(rows, "the command", now, {"6": "The noise hides it."})
     assert "    the command\n" in text
     assert "| **goal group** | 7 | 0.0600 |" in text
     assert "| observation noise | 1 | 0.8900 |" in text
@@ -225,7 +229,7 @@ def test_only_tasks_without_a_row_of_this_recipe_are_run(
         return found | {"seconds": 1.0, "ceiling_seconds": 1.0}
 
     monkeypatch.setattr(zoo, "judge", judged)
-    keeping.add(row(1, recipe=keeping.recipe()), 0, "full")
+    keeping.add(row(1, kind="slds", recipe=keeping.recipe("switching")), 0, "full")
     keeping.add(row(2, recipe="before"), 0, "full")
     with keeping.path(0, "full").open("a") as file:
         file.write('{"index": 3, "cut')  # the machine stopped here
@@ -244,6 +248,46 @@ def test_recipe_is_of_code_and_not_of_words(monkeypatch: pytest.MonkeyPatch) -> 
     assert same('f("a")') != same('f("b")')
     assert same("x = 1") != same("x = 2")
     assert len(keeping.recipe()) == 8
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_linear_and_switching_fits_pass_through_no_code_of_other_dynamics(index: int) -> None:
+    source = Path(keeping.dynacl.__file__).parent
+    for name in (path.relative_to(source.parent) for path in source.rglob("*.py")):
+        if any(str(name).startswith(f"dynacl/{part}") for part in keeping.BENT):
+            import_module(".".join(name.with_suffix("").parts))  # not while we look
+    task = tasks.draw(1000, index, "quick")
+    assert task.arguments()["dynamics"] in keeping.LINEAR
+    data, _ = tasks.data(task, fresh_rows=500)
+    seen: set[str] = set()
+    sys.setprofile(lambda frame, event, arg: seen.add(frame.f_code.co_filename))
+    try:
+        DCL(**task.arguments(), max_iter=20).fit(data)
+    finally:
+        sys.setprofile(None)
+    passed = {
+        Path(f).relative_to(source).with_suffix("") for f in seen if f.startswith(str(source))
+    }
+    assert Path("dynamics/base") in passed
+    assert [p for p in passed for part in keeping.BENT if p.is_relative_to(part)] == []
+
+
+def test_code_of_other_dynamics_marks_only_rows_of_flows_as_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "dynacl"
+    shutil.copytree(Path(keeping.dynacl.__file__).parent, package)
+    monkeypatch.setattr(keeping.dynacl, "__file__", str(package / "__init__.py"))
+    first = zoo.present()
+    for part in keeping.BENT:
+        assert (package / f"{part}.py").exists()
+        with (package / f"{part}.py").open("a") as end:
+            end.write("\nchanged = 1\n")
+    second = zoo.present()
+    assert {kind for kind in tasks.KINDS if first[kind] != second[kind]} == {"flow"}
+    with (package / "training.py").open("a") as end:
+        end.write("\nchanged = 1\n")
+    assert {kind for kind, was in second.items() if was != zoo.present()[kind]} == set(tasks.KINDS)
 
 
 def test_chosen_tasks() -> None:

@@ -67,8 +67,8 @@ def chosen(text: str) -> list[int]:
 
 def run(seed: int, indices: list[int], scale: str = "full") -> None:
     """Those that have no row of the present recipe yet."""
-    recipe = keeping.recipe()
-    done = {row["index"] for row in keeping.read(seed, scale) if row["recipe"] == recipe}
+    recipes = present()
+    done = {r["index"] for r in keeping.read(seed, scale) if r["recipe"] == recipes[r["kind"]]}
     left = [index for index in indices if index not in done]
     started = time.perf_counter()
     for n, index in enumerate(left):
@@ -78,7 +78,7 @@ def run(seed: int, indices: list[int], scale: str = "full") -> None:
             warnings.simplefilter("ignore")
             found = judge(task)
         row = {"index": index, "kind": task.kind, "group": task.group, "words": task.words(),
-               "recipe": recipe} | found  # fmt: skip
+               "recipe": recipes[task.kind]} | found  # fmt: skip
         keeping.add(row, seed, scale)
         spent = time.perf_counter() - started
         minutes = spent / (n + 1) * (len(left) - n - 1) / 60
@@ -86,6 +86,11 @@ def run(seed: int, indices: list[int], scale: str = "full") -> None:
               f"{gap(row):.4f} below ({row['group']}), {row['seconds']:.0f} + "
               f"{row['ceiling_seconds']:.0f} s; {minutes:.0f} min left",
               flush=True)  # fmt: skip
+
+
+def present() -> dict[str, str]:
+    """The recipe of each kind of task: of the code that a fit of it passes through."""
+    return {kind: keeping.recipe(dynamics) for kind, dynamics in tasks.DYNAMICS.items()}
 
 
 def measure() -> list[dict[str, Any]]:
@@ -106,7 +111,7 @@ def report(seed: int, scale: str = "full") -> str:
     rows = keeping.newest(keeping.read(seed, scale))
     flags = "" if seed == REPORTED else f" --seed {seed}"
     flags += "" if scale == "full" else f" --scale {scale}"
-    text = page(rows, f"python -m benchmarks.zoo{flags}", keeping.recipe(), keeping.reasons(seed))
+    text = page(rows, f"python -m benchmarks.zoo{flags}", present(), keeping.reasons(seed))
     out = PAGE if seed == REPORTED and scale == "full" else keeping.path(seed, scale, "md")
     out.write_text(text)
     return f"{text}\n{out}"

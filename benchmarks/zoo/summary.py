@@ -51,10 +51,13 @@ def judged_wrongly(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def page(rows: Sequence[Row], command: str, recipe: str, why: Mapping[str, str]) -> str:
-    """All of it, as Markdown."""
+def page(
+    rows: Sequence[Row], command: str, recipes: Mapping[str, str], why: Mapping[str, str]
+) -> str:
+    """All of it, as Markdown. recipes: the present one of each kind."""
     goal = [row for row in rows if row["group"] == "goal"]
-    older = sum(row["recipe"] != recipe for row in rows)
+    older = sum(row["recipe"] != recipes[row["kind"]] for row in rows)
+    told = ", ".join(f"{kind} `{recipe}`" for kind, recipe in recipes.items())
     lines = [
         "# The zoo", "",
         f"    {command}", "",
@@ -62,8 +65,9 @@ def page(rows: Sequence[Row], command: str, recipe: str, why: Mapping[str, str])
         "systems and quadratic flows, with d from 2 to 8. The ceiling is the same encoder, trained "
         "as long on the true latents. Both are judged by R² on fresh trials, and so is the linear "
         "start. `benchmarks/zoo/tasks.py` says what is drawn and from what ranges.", "",
-        f"{len(rows)} of {N_TASKS} tasks, recipe `{recipe}`"
-        + (f"; {older} rows, marked †, are of an older recipe" if older else "") + ".", "",
+        f"{len(rows)} of {N_TASKS} tasks"
+        + (f"; {older} rows, marked †, are of an older recipe" if older else "")
+        + f". Present recipes: {told}.", "",
         "## Ceiling − R²", "",
         "| | tasks | median | 90th percentile | within 0.01 | within 0.05 |",
         "|---|---|---|---|---|---|",
@@ -79,7 +83,7 @@ def page(rows: Sequence[Row], command: str, recipe: str, why: Mapping[str, str])
         reason = why.get(str(row["index"]), "Not looked into yet.")
         lines += [f"- Task {row['index']}, {gap(row):.3f} below: {row['words']}. {reason}"]
     for title, group in (("The goal group", "goal"), *((g[0].upper() + g[1:], g) for g in APART)):
-        lines += ["", f"## {title}", "", *_table([r for r in rows if r["group"] == group], recipe)]
+        lines += ["", f"## {title}", "", *_table([r for r in rows if r["group"] == group], recipes)]
     return "\n".join(map(_wrapped, lines)) + "\n"
 
 
@@ -126,7 +130,7 @@ def _floor_lines(rows: Sequence[Row]) -> list[str]:
     ]  # fmt: skip
 
 
-def _table(rows: Sequence[Row], recipe: str) -> list[str]:
+def _table(rows: Sequence[Row], recipes: Mapping[str, str]) -> list[str]:
     if not rows:
         return ["None."]
     lines = [
@@ -134,7 +138,7 @@ def _table(rows: Sequence[Row], recipe: str) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for row in sorted(rows, key=lambda row: int(row["index"])):
-        mark = "" if row["recipe"] == recipe else "†"
+        mark = "" if row["recipe"] == recipes[row["kind"]] else "†"
         lines.append(
             f"| {row['index']}{mark} | {row['words']} | {row['r2']:.4f} | {row['ceiling']:.4f} "
             f"| {row['start']:.4f} | {gap(row):.4f} | {row['handed_out']} |"

@@ -19,6 +19,7 @@ from dynacl.simulate.base import simulated
 from dynacl.simulate.flow import Flow
 
 KINDS = ("lds", "slds", "driven", "flow")
+DYNAMICS = {"lds": "linear", "slds": "switching", "driven": "linear", "flow": "flow"}
 PLAIN, RANK, NOISY, WRONG_D, WRONG_K = "plain", "rank", "noisy", "wrong d", "wrong K"
 COMPLICATIONS = (
     PLAIN, RANK, PLAIN, PLAIN, NOISY, PLAIN, WRONG_D, PLAIN,
@@ -73,8 +74,8 @@ class Task:
 
     def arguments(self) -> dict[str, Any]:
         """What the model is told."""
-        dynamics = {"slds": "switching", "flow": "flow"}.get(self.kind, "linear")
-        return {"n_components": self.given_d, "dynamics": dynamics, "n_modes": self.given_modes,
+        return {"n_components": self.given_d, "dynamics": DYNAMICS[self.kind],
+                "n_modes": self.given_modes,
                 "time_lags": self.lags, "random_state": self.index}  # fmt: skip
 
     def words(self) -> str:
