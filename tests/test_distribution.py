@@ -16,6 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from dynacl import __version__
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -65,6 +67,13 @@ def test_wheel_holds_every_file_of_the_package_and_nothing_else(built):
     with tarfile.open(built[0][1]) as sdist:
         names = {n.partition("/")[2] for n in sdist.getnames()}
     assert {f"src/{name}" for name in wanted} | {"pyproject.toml", "LICENSE"} <= names
+
+
+def test_version_is_the_same_wherever_it_is_written(built):
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1]
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
+    assert cited == newest == __version__
+    assert [path.name.split("-")[1].removesuffix(".tar.gz") for path in built[0]] == [cited] * 2
 
 
 def pins():

@@ -248,6 +248,8 @@ def test_recipe_is_of_code_and_not_of_words(monkeypatch: pytest.MonkeyPatch) -> 
     assert same('f("a")') != same('f("b")')
     assert same("x = 1") != same("x = 2")
     assert len(keeping.recipe()) == 8
+    number = Path(keeping.dynacl.__file__).with_name("_version.py").read_text()
+    assert number.replace(keeping.dynacl.__version__, "0.1.0") == keeping.VERSION  # and no more
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
