@@ -12,12 +12,12 @@ from pathlib import Path
 QUESTIONS: tuple[tuple[str, tuple[tuple[str, str | None], ...]], ...] = (
     ("Do you know what kind of system it is?", (("no", "auto"), ("yes", None))),
     ("Does it change between regimes?",
-     (("they last, and nothing announces them", "switching"),
-      ("the state itself decides", "gated"), ("no", None))),
+     (("yes: each lasts for many steps", "switching"),
+      ("yes: the state decides which", "gated"), ("no", None))),
     ("Is one linear map enough?", (("yes, or not known: try it first", "linear"), ("no", None))),
-    ("Is the form of its flow known?",
+    ("What form do its dynamics have?",
      (("a polynomial field, sampled finely", "flow"), ("a polynomial map", "polynomial"),
-      ("no, but its noise can be seen", "mlp"), ("no; local linear pieces", "tiles"))),
+      ("unknown, but the noise can be seen", "mlp"), ("unknown: local linear pieces", "tiles"))),
 )  # fmt: skip
 
 # Okabe and Ito: told apart with any colour vision. Words say all that colours say.
