@@ -47,6 +47,22 @@ assert z.shape == (rows, 3), z.shape
 assert np.isfinite(z[:: max(1, rows // 10**5)]).all()
 """
 
+MODES = """
+from pathlib import Path
+import sys
+import numpy as np
+from dynacl.cli import main
+from dynacl.data.formats import entries
+folder = Path(sys.argv[1])
+data, run = str(folder / "large.npy"), str(folder / "run")
+assert main(["fit", data, "--components", "3", "--dynamics", "switching", "--modes", "3",
+             "--time-lags", "0,1", "--max-iter", "50", "--quiet", "--out", run]) == 0
+rows = len(np.load(data, mmap_mode="r"))
+for name in sys.argv[2:]:
+    assert main(["embed", run, data, "--pad", "--out", str(folder / name)]) == 0
+    assert {entry.shape[0] for entry in entries(folder / name)} <= {rows, 2}
+"""
+
 TRIALS = """
 import numpy as np
 from dynacl import DCL, simulate
@@ -79,11 +95,11 @@ assert model.transform(y).shape == (10**7, 3)
 """
 
 
-def large_file(path: Path) -> None:
+def large_file(path: Path, size: int) -> None:
     """Rows of a rotation, in stretches that are spread evenly through a file of holes."""
     from dynacl import simulate
 
-    rows, filled = FILE // (4 * COLUMNS), FILLED // (4 * COLUMNS)
+    rows, filled = size // (4 * COLUMNS), FILLED // (4 * COLUMNS)
     array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(rows, COLUMNS))
     stretches = filled // STRETCH
     starts = np.linspace(0, rows // STRETCH - 1, stretches).astype(int) * STRETCH
@@ -116,16 +132,17 @@ def watched(code: str, *arguments: str) -> dict[str, float]:
     return {"anonymous_mb": round(most / 1024), "seconds": round(time.perf_counter() - started)}
 
 
-def of_map(*arguments: str) -> dict[str, float]:
+def of_map(*arguments: str, code: str = MAP, size: int = FILE) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
-        large_file(Path(folder) / "large.npy")
-        return watched(MAP, folder, *arguments)
+        large_file(Path(folder) / "large.npy", size)
+        return watched(code, folder, *arguments)
 
 
 CASES: dict[str, Any] = {
     "nothing": lambda: watched("import dynacl, torch, sklearn.base, dynacl.estimator"),
     "map": of_map,
     "map-trials": lambda: of_map(str(STRETCH)),
+    "map-modes": lambda: of_map("z.npz", "z.parquet", code=MODES, size=FILE // 4),
     "trials": lambda: watched(TRIALS),
     "columns": lambda: watched(WIDE),
     "rows": lambda: watched(ROWS),

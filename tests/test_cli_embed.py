@@ -4,10 +4,11 @@ import csv
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
-from command_line import dynacl
-from dynacl import DCL, TimeSeries
+from command_line import dynacl, refusal
+from dynacl import DCL, TimeSeries, writing
 
 
 @pytest.mark.parametrize("suffix", ["npz", "npy", "csv"])
@@ -65,36 +66,90 @@ def test_embed_tables_say_trial_step_time_and_mode(world, tmp_path):
     np.testing.assert_allclose(x, np.concatenate(model.transform(series)), rtol=1e-6)
 
 
-@pytest.mark.parametrize("run", ["switching", "lagged"])
-def test_embed_streams_into_an_npy_what_transform_gives(world, tmp_path, run, monkeypatch):
-    monkeypatch.setattr("dynacl.inference.ROWS", 21)  # several parts
-    dynacl("embed", world / run, world / "new.npz", "--out", tmp_path / "z.npy")
-    whole = DCL.load(world / run).transform(TimeSeries.read(world / "new.npz"))
-    found = np.load(tmp_path / "z.npy")
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, np.concatenate(whole), rtol=1e-4, atol=1e-5)
+@pytest.fixture
+def on_disk(monkeypatch):
+    """Arrays of a row per step lie on a disk, and are worked on in small parts; which they are."""
+    made, room = [], writing.room_on_disk
+
+    def noted(folder, shape, kind):
+        made.append(room(folder, shape, kind))
+        assert isinstance(made[-1].base, np.memmap)
+        return made[-1]
+
+    monkeypatch.setattr("dynacl.cli.embed.room_on_disk", noted)
+    monkeypatch.setattr(writing, "SMALL", 0)
+    monkeypatch.setattr("dynacl.inference.ROWS", 21)
+    monkeypatch.setattr("dynacl.cli.files.ROWS", 17)
+    monkeypatch.setattr("dynacl.decoding.AT_ONCE", 50)
+    for format in ("csv", "parquet"):
+        monkeypatch.setattr(f"dynacl.data.formats.{format}.AT_ONCE", 60)
+    return made
 
 
-def test_embed_streams_into_a_table_too(world, tmp_path, monkeypatch):
-    series = TimeSeries.read(world / "slds.npz")
-    times = np.arange(len(series)) * 0.5
-    series = replace(series, times=times)
+@pytest.mark.parametrize("suffix", ["npy", "npz", "csv", "parquet"])
+@pytest.mark.parametrize("pad", [False, True])
+@pytest.mark.parametrize("run", ["switching", "lagged", "gated", "driven"])
+def test_all_that_embed_writes_may_be_larger_than_memory(
+    world, tmp_path, on_disk, run, pad, suffix
+):
+    data = world / ("driven.npz" if run == "driven" else "slds.npz")
+    series = TimeSeries.read(data)
+    series = replace(series, times=np.arange(len(series)) * 0.5)
     series.write(tmp_path / "timed.npz")
-    model = DCL(2, "linear", time_lags=(0, 1, 2), max_iter=2, batch_size=16, random_state=0)
-    model.fit(series).save(tmp_path / "run")
-    whole = np.concatenate(model.transform(series))
+    out, model = tmp_path / f"z.{suffix}", DCL.load(world / run)
+    dynacl("embed", world / run, tmp_path / "timed.npz", *["--pad"] * pad, "--out", out)
+    past = 0 if pad else model.settings_.past
+    x = np.concatenate(model.transform(series, pad=pad))
+    found = table(out)
+    np.testing.assert_allclose(found["x"], x, rtol=1e-4, atol=1e-5)
+    modes = bool(model.dynamics_.n_modes)
+    columns = 0 if suffix == "npy" else 3 + modes
+    assert len(on_disk) >= 1 + columns
+    assert set(found) == {"x", *["trial", "step", "time", "mode"][:columns]}
+    if columns:
+        assert found["trial"].tolist() == np.repeat(np.arange(6), 40 - past).tolist()
+        assert found["step"].tolist() == list(range(past, 40)) * 6
+        assert found["time"].tolist() == series.times.reshape(6, 40)[:, past:].ravel().tolist()
+    if columns == 4:
+        ends = found["step"] == 39
+        assert (found["mode"][ends] == -1).all()
+        whole = model.modes(series)
+        kept = found["mode"][~ends & (found["step"] >= model.settings_.past)]
+        if not (pad and model.settings_.past):  # what is padded is decoded too
+            assert kept.tolist() == np.concatenate(whole).tolist()
+        assert set(kept) <= {0, 1}
 
-    def at_once(*arguments, **more):
-        raise AssertionError("all latents at once")
 
-    monkeypatch.setattr(DCL, "transform", at_once)
-    monkeypatch.setattr("dynacl.inference.ROWS", 75)  # parts of 25 rows; a trial has 38
-    dynacl("embed", tmp_path / "run", tmp_path / "timed.npz", "--out", tmp_path / "z.csv")
-    with open(tmp_path / "z.csv") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["trial", "step", "time", "x1", "x2"]
-    assert [int(row["trial"]) for row in rows] == np.repeat(np.arange(6), 38).tolist()
-    assert [int(row["step"]) for row in rows] == list(range(2, 40)) * 6
-    assert [float(row["time"]) for row in rows] == times.reshape(6, 40)[:, 2:].ravel().tolist()
-    x = np.array([[row["x1"], row["x2"]] for row in rows], dtype=float)
-    np.testing.assert_allclose(x, whole, rtol=1e-4, atol=1e-5)
+def table(path):
+    """Latents and the columns beside them, from a file of any kind."""
+    if path.suffix == ".npy":
+        return {"x": np.load(path)}
+    if path.suffix == ".npz":
+        with np.load(path) as file:
+            return {"x": file["latents"]} | {k: file[k] for k in file.files if k in BESIDE}
+    if path.suffix == ".parquet":
+        columns = pyarrow.parquet.read_table(path).to_pydict()
+    else:
+        with open(path) as file:
+            rows = list(csv.DictReader(file))
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+    found = {k: np.array(v, dtype=float) for k, v in columns.items()}
+    x = np.stack([found.pop(k) for k in list(found) if k.startswith("x")], axis=1)
+    return {"x": x} | found
+
+
+BESIDE = ("trial", "step", "time", "mode")
+
+
+def test_a_disk_without_room_says_so_before_it_is_filled(world, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing, "SMALL", 0)
+    monkeypatch.setattr(writing.os, "posix_fallocate", full)
+    (tmp_path / "z.npy").write_bytes(b"old")
+    out = ("--out", tmp_path / "z.npy", "--force")
+    said = refusal("embed", world / "lagged", world / "slds.npz", *out)
+    assert "No space left on device: wanted 0 MB for a while" in said
+    assert (tmp_path / "z.npy").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["z.npy"]

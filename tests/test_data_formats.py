@@ -354,7 +354,7 @@ def test_a_table_is_text_a_few_rows_at_a_time(
     results = {"latents": A, "modes": np.arange(5)}
     write_table(tmp_path / "whole.csv", results, "latents")
     parts: list[int] = []
-    monkeypatch.setattr("dynacl.data.formats.csv.AT_ONCE", 2)
+    monkeypatch.setattr("dynacl.data.formats.csv.AT_ONCE", 8)  # of four columns
     monkeypatch.setattr(
         "dynacl.data.formats.csv._written", lambda x, do=_written: parts.append(len(x)) or do(x)
     )

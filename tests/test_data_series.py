@@ -163,17 +163,18 @@ def test_time_offset_is_at_least_one() -> None:
 
 
 @pytest.mark.parametrize("past", [0, 1, 3])
-def test_padding_repeats_the_first_step_and_trimming_takes_it_off_again(past: int) -> None:
+def test_padded_windows_see_the_first_step_of_a_trial_before_its_start(past: int) -> None:
     series = TimeSeries.of([A, B, C], u=[-A, -B, -C])
-    padded = series.padded(past)
-    wanted = [np.concatenate([x[:1]] * past + [x]) for x in (A, B, C)]
-    assert padded.lengths.tolist() == [len(x) for x in wanted]
-    np.testing.assert_array_equal(padded.observations, np.concatenate(wanted))
-    np.testing.assert_array_equal(padded.control, -np.concatenate(wanted))
-    back = padded.trimmed(past)
-    np.testing.assert_array_equal(back.bounds, series.bounds)
-    np.testing.assert_array_equal(back.observations, series.observations)
-    np.testing.assert_array_equal(back.control, series.control)
+    padded = [np.concatenate([x[:1]] * past + [x]) for x in (A, B, C)]
+    lags, t = (0, past), np.arange(len(series))
+    wanted = np.concatenate([np.hstack([x[past:], x[: len(x) - past]]) for x in padded])
+    np.testing.assert_array_equal(series.windows(t, lags, pad=True), wanted)
+    driven = series.windows(t, lags, (past,), pad=True)
+    np.testing.assert_array_equal(driven, np.hstack([wanted, -wanted[:, A.shape[1] :]]))
+    inside = series.with_past(past)
+    np.testing.assert_array_equal(
+        series.windows(inside, lags, pad=True), series.windows(inside, lags)
+    )
 
 
 def test_a_trial_that_would_be_trimmed_to_nothing_is_named() -> None:
@@ -240,8 +241,6 @@ def test_labels_names_and_times_follow_the_rows_wherever_they_go() -> None:
     assert_rows(series, list(range(7)))
     assert_rows(series.select([1, 0]), [5, 6, 0, 1, 2, 3, 4])
     assert_rows(series.trimmed(1), [1, 2, 3, 4, 6])
-    assert_rows(series.padded(1), [0, 0, 1, 2, 3, 4, 5, 5, 6])
-    assert_rows(series.padded(1).trimmed(1), list(range(7)))
     assert_rows(series.cut(np.array([2, 1])), [0, 1, 5])
     assert_rows(series.cut(np.array([2, 1]), last=True), [2, 3, 4, 6])
     assert_rows(series.head(5), [0, 1, 2, 3, 4])

@@ -161,7 +161,6 @@ def test_what_cannot_be_asked_is_named():
 
 def test_principal_axes_of_more_columns_than_rows_are_those_of_the_decomposition():
     y = np.random.default_rng(0).standard_normal((30, 50))
-    y -= y.mean(0)
-    _, _, right = np.linalg.svd(y, full_matrices=False)
-    axes = _principal_axes(y, 5)
+    _, _, right = np.linalg.svd(y - y.mean(0), full_matrices=False)
+    axes = _principal_axes(y, y.mean(0), 5)
     np.testing.assert_allclose(axes @ axes.T, right[:5].T @ right[:5], atol=1e-10)

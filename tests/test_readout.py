@@ -78,3 +78,12 @@ def test_inputs_that_tell_nothing_are_not_seen(states):
 def test_constant_latents_and_observations_give_the_mean():
     x, y = torch.ones(50, 3), torch.full((50, 2), 4.0)
     assert torch.allclose(fitted(x, y)(x), y)
+
+
+def test_many_columns_are_fitted_some_at_a_time_as_at_once(states, monkeypatch):
+    y = states @ torch.randn(2, 30, generator=torch.Generator().manual_seed(1))
+    whole = fitted(states, y)
+    monkeypatch.setattr("dynacl.readout.NUMBERS", 4 * len(states))
+    parts = fitted(states, y)
+    torch.testing.assert_close(parts(states), whole(states), rtol=1e-5, atol=1e-4)
+    assert r2(y, parts(states)) > 0.99999

@@ -1,10 +1,20 @@
 """The scaling of the input: unit covariance, without the noise, with lags and without."""
 
+import tracemalloc
+
 import numpy as np
 import torch
 
 from dynacl import DCL, TimeSeries, metrics, simulate
-from dynacl.whitening import _components, _covariance, _principal, whitening
+from dynacl.whitening import (
+    _components,
+    _principal,
+    _windows,
+    covariance,
+    row_products,
+    sums_of_rows,
+    whitening,
+)
 
 
 def test_standardised_input_has_mean_0_and_unit_covariance(trials, small):
@@ -119,7 +129,25 @@ def test_more_columns_than_rows_are_whitened_as_by_their_covariance():
     y = np.random.default_rng(0).standard_normal((40, 60)).astype(np.float32)
     mean = y.mean(0, dtype=np.float64)
     by_rows = _components(y, mean, 20)
-    by_columns = _principal(_covariance(y, mean), 1e-8, 20)
+    by_columns = _principal(covariance(y, mean), 1e-8, 20)
     assert by_rows.shape == by_columns.shape == (60, 20)
     agreement = np.linalg.inv(by_columns.T @ by_columns) @ by_columns.T @ by_rows
     np.testing.assert_allclose(np.abs(agreement), np.eye(20), atol=1e-8)
+
+
+def test_wide_rows_are_multiplied_in_parts_as_at_once(monkeypatch):
+    """Never a copy of all in double precision: 10,000 columns would take gigabytes."""
+    rng = np.random.default_rng(0)
+    y, weights = rng.standard_normal((40, 6000)).astype(np.float32), rng.standard_normal((40, 3))
+    rows, frame = rng.integers(40, size=(30, 2)), rng.standard_normal((6000, 2))
+    mean = y.mean(0, dtype=np.float64)
+    centred = y - mean
+    monkeypatch.setattr("dynacl.whitening.NUMBERS", 1 << 14)
+    tracemalloc.start()
+    found = [row_products(y, mean), sums_of_rows(y, mean, weights), _windows(y, mean, frame, rows)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < centred.nbytes / 2
+    wanted = [centred @ centred.T, centred.T @ weights, (centred @ frame)[rows].reshape(30, 4)]
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9 * np.abs(b).max())

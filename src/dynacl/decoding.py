@@ -9,7 +9,9 @@ told. The mode of a step is the likeliest one given the whole sequence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,7 @@ ROUNDS = 20  # of expectation-maximisation, at most
 SETTLED = 1e-3  # the largest change of a transition probability that ends it
 WINDOW = 1024  # a longer stretch is decoded in windows side by side …
 OVERLAP = 128  # … with so many steps more at both ends, beyond which nothing is remembered
-AT_ONCE = 1 << 24  # numbers in memory
+AT_ONCE = 1 << 22  # numbers in work at a time: bounds the memory, and more are no faster
 FLOOR = 1e-100  # of evidence: small, and its products with probabilities are still normal numbers
 TINY = np.finfo(float).tiny
 
@@ -30,24 +32,26 @@ def decode(
     degrees: int,
     posterior: Array | None = None,
     stickiness: float = 1.0,
+    make: Callable[[tuple[int, ...], Any], Array] = np.empty,
 ) -> Array:
     """The mode of each row, (n,), from squared prediction errors (n, K) of d = `degrees` numbers.
 
     bounds: the first row of each stretch of consecutive steps, and n. posterior: if given, how
     likely each mode is at each row is written there, (n, K). stickiness: the estimated odds of
-    leaving a mode are divided by it.
+    leaving a mode are divided by it. make: gives room for the modes.
     """
     n, K = errors.shape
-    chain = (_counted(errors.argmin(1), bounds, K) + np.eye(K)) / 2
-    variance = float(errors.min(1).mean()) / degrees
+    counts, spread = _nearest(errors, bounds)
+    chain, variance = (counts + np.eye(K)) / 2, spread / (n * degrees)
+    modes = make((n,), np.int64)
     for _ in range(ROUNDS):
-        modes, counts, spread = smooth(errors, variance, chain, bounds, posterior)
+        _, counts, spread = smooth(errors, variance, chain, bounds, posterior, modes)
         variance = spread / (n * degrees)
         before, chain = chain, _normalised(counts)
         if np.abs(chain - before).max() < SETTLED:
             break
     if stickiness != 1:
-        modes, _, _ = smooth(errors, variance, sticky(chain, stickiness), bounds, posterior)
+        smooth(errors, variance, sticky(chain, stickiness), bounds, posterior, modes)
     return modes
 
 
@@ -59,7 +63,12 @@ def sticky(chain: Array, factor: float) -> Array:
 
 
 def smooth(
-    errors: Array, variance: float, chain: Array, bounds: Array, posterior: Array | None = None
+    errors: Array,
+    variance: float,
+    chain: Array,
+    bounds: Array,
+    posterior: Array | None = None,
+    modes: Array | None = None,
 ) -> tuple[Array, Array, float]:
     """The forward-backward algorithm: Σ over all paths of the modes through each stretch.
 
@@ -67,7 +76,7 @@ def smooth(
     and the expected squared error, summed. Many windows take their steps together; exact where a
     stretch fits into one.
     """
-    modes = np.empty(len(errors), dtype=np.int64)
+    modes = np.empty(len(errors), dtype=np.int64) if modes is None else modes
     counts, spread = np.zeros_like(chain), 0.0
     windows = _windows(bounds)
     length = int((windows[:, 3] - windows[:, 0]).max())
@@ -157,14 +166,21 @@ def lasting(posterior: Array, least: int) -> Array:
     return modes
 
 
-def _counted(modes: Array, bounds: Array, n_modes: int) -> Array:
-    """How often mode j follows mode i in a stretch."""
-    goes_on = np.ones(len(modes), dtype=bool)
-    goes_on[bounds[1:] - 1] = False
-    t = np.flatnonzero(goes_on)
-    counts = np.zeros((n_modes, n_modes))
-    np.add.at(counts, (modes[t], modes[t + 1]), 1)
-    return _normalised(counts)
+def _nearest(errors: Array, bounds: Array) -> tuple[Array, float]:
+    """If each step has the mode of its smallest error: how often mode j follows mode i in a
+    stretch, as a share, and the errors, summed."""
+    n, K = errors.shape
+    counts, total = np.zeros((K, K)), 0.0
+    size = max(1, AT_ONCE // K)
+    for i in range(0, n, size):
+        some = errors[i : i + size + 1]  # and the first of the next ones, which follows the last
+        modes = some.argmin(1)
+        follows = np.ones(len(some) - 1, dtype=bool)
+        first, end = np.searchsorted(bounds, [i + 1, i + len(some)])
+        follows[bounds[first:end] - 1 - i] = False
+        np.add.at(counts, (modes[:-1][follows], modes[1:][follows]), 1)
+        total += float(some[:size].min(1).sum(dtype=float))
+    return _normalised(counts), total
 
 
 def _normalised(counts: Array) -> Array:

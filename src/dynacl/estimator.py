@@ -224,9 +224,10 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         latents are told from past inputs too (`control_lags`).
         """
         check_is_fitted(self, "encoder_")
-        series, past = self._seen(X, u), self.settings_.past
-        _, x, _ = self._latents(series.padded(past) if pad and past else series)
-        return self._latents_like(X, series, x, 0 if pad else past)
+        series, past = self._seen(X, u), 0 if pad else self.settings_.past
+        series.refuse_short(past)
+        x = inference.latents(self.run_, series, pad=pad)
+        return self._latents_like(X, series, x, past)
 
     def modes(self, X: Any, *, u: Any = None, decode: str = "sequence") -> Any:
         """The mode of each step, T_i − Δ per trial: it takes x_{t+Δ} to tell the mode of step t.
@@ -335,9 +336,8 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
 
     def _seen(self, X: Any, u: Any = None) -> TimeSeries:
         """The series as the encoder sees it: with inputs, where these are a part of windows."""
-        return (
-            self._driven(X, u) if self.settings_.past_inputs or u is not None else self._series(X)
-        )
+        driven = self.settings_.past_inputs or u is not None
+        return self._driven(X, u) if driven else self._series(X)
 
     def _driven(self, X: Any, u: Any = None) -> TimeSeries:
         """The series, with the control input that the dynamics was fitted with."""

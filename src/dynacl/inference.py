@@ -1,6 +1,7 @@
 """What a trained run says of data: latents, modes, predictions, roll-outs.
 
-Arrays in and out, a bounded number of rows at a time. x is always one row per step of a series that
+Arrays in and out, a bounded number of rows at a time; what `make` gives for those that have a row
+per step may lie on a disk. x is always one row per step of a series that
 was trimmed to the steps with a full window; `now` has the latents from which the dynamics starts,
 which are x unless references have an encoder of their own.
 """
@@ -8,7 +9,7 @@ which are x unless references have an encoder of their own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dynacl import decoding
-from dynacl.data import Array, InputError, TimeSeries, exchange
+from dynacl.data import Array, InputError, Steps, TimeSeries, exchange
 from dynacl.dynamics.ahead import rollout
 from dynacl.dynamics.base import Dynamics
 from dynacl.parameters import FORECASTS
@@ -27,6 +28,7 @@ ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide
 DIVERGED = 10.0  # times the largest distance from 0 in the data, from which a forecast warns
 Project = Callable[[Tensor], Tensor]
+Make = Callable[[tuple[int, ...], Any], Array]  # an array of this shape and kind, to be filled
 HOLD, MARKOV, READ = FORECASTS
 # Which models can go on in which way.
 GOES_ON: dict[str, Callable[[Dynamics], bool]] = {
@@ -36,49 +38,67 @@ GOES_ON: dict[str, Callable[[Dynamics], bool]] = {
 }
 
 
-def latents(run: Run, series: TimeSeries, *, of_references: bool = False) -> Array:
-    """Latents of all steps with a full window, (n, d); of references by their own encoder."""
-    x: Array = np.empty((0, 0))
-    done = 0
-    for part in latents_in_parts(run, series, of_references=of_references):
-        if done == 0:
-            x = np.empty((len(series.windowed(run.settings.past)), part.shape[1]), part.dtype)
-        x[done : done + len(part)] = part
-        done += len(part)
-    return x
+def latents(
+    run: Run,
+    series: TimeSeries,
+    *,
+    of_references: bool = False,
+    pad: bool = False,
+    make: Make = np.empty,
+) -> Array:
+    """Latents of all steps with a full window, (n, d); of references by their own encoder.
 
-
-def latents_in_parts(
-    run: Run, series: TimeSeries, *, of_references: bool = False
-) -> Iterator[Array]:
-    """The same, some rows at a time: all of them may be more than memory holds."""
+    pad: of all steps, as if each trial had stood still before its start.
+    """
     encode = run.encoder.references if of_references else run.encoder
     lags, inputs = run.settings.time_lags, run.settings.past_inputs
-    t = series.windowed(run.settings.past)
+    t = series.windowed(0 if pad else run.settings.past)
     size = max(1, min(ROWS // len(lags), NUMBERS // (len(lags) * series.n_features)))
+    x: Array = np.empty((0, 0))
     for i in range(0, len(t), size):
         some = slice(i, min(i + size, len(t)))
         if lags == (0,) and not inputs:  # a slice of a memory map is read in one go
             window = np.array(series.observations[some])
         else:
-            window = series.windows(t[some], lags, inputs)
+            window = series.windows(t[some], lags, inputs, pad=pad)
         with torch.inference_mode():
             part: Array = encode(torch.from_numpy(window).to(run.device)).cpu().numpy()
         if not np.isfinite(part).all():
             raise InputError("X: its embedding is not finite; was the model trained to an end?")
-        yield part
+        if i == 0:
+            x = make((len(t), part.shape[1]), part.dtype)
+        x[some] = part
+    return x
 
 
-def references(run: Run, series: TimeSeries, x: Array) -> Array:
+def references(
+    run: Run, series: TimeSeries, x: Array, *, pad: bool = False, make: Make = np.empty
+) -> Array:
     """The latents from which the dynamics starts: x, unless references have their own encoder."""
-    return x if run.encoder.symmetric else latents(run, series, of_references=True)
+    if run.encoder.symmetric:
+        return x
+    return latents(run, series, of_references=True, pad=pad, make=make)
+
+
+def placed(series: TimeSeries, x: Array, past: int) -> TimeSeries:
+    """Latents as a series: the trials that they are in, and the inputs at their steps."""
+    control = series.control
+    if control is not None and past:
+        control = control[series.with_past(past)]
+    return TimeSeries(x, np.concatenate([[0], np.cumsum(series.lengths - past)]), control)
 
 
 # -- modes -----------------------------------------------------------------------------------------
 
 
 def modes(
-    f: Dynamics, series: TimeSeries, now: Array, x: Array, offset: int, decode: str = "step"
+    f: Dynamics,
+    series: TimeSeries,
+    now: Array,
+    x: Array,
+    offset: int,
+    decode: str = "step",
+    make: Make = np.empty,
 ) -> Array:
     """The mode of each step, −1 at the end of a trial.
 
@@ -87,14 +107,18 @@ def modes(
     at t.
     """
     check_modes(f)
-    found = np.full(len(x), -1, dtype=np.int64)
-    t = series.steps(offset, allow_short=True)
+    found = make((len(x),), np.int64)
+    found.fill(-1)
+    t = series.references(offset, allow_short=True)
+    if len(t) == 0:
+        return found
     if decode == "sequence" and f.infers_modes:
-        if len(t):
-            errors = _of_pairs(f.errors, f, series, now, x, t, offset)
-            found[t] = decoding.decode(errors, _stretches(t), x.shape[1])
-    elif len(t):
-        found[t] = _of_pairs(f.modes, f, series, now, x, t, offset)
+        errors = _of_pairs(f.errors, f, series, now, x, t, offset, make)
+        told = decoding.decode(errors, t.stretches(), x.shape[1], make=make)
+    else:
+        told = _of_pairs(f.modes, f, series, now, x, t, offset, make)
+    for i in range(0, len(t), ROWS):
+        found[t[i : i + ROWS]] = told[i : i + ROWS]
     return found
 
 
@@ -112,16 +136,17 @@ def mode_probabilities(
     Of a model that reads its modes off the state: how it weighs them there. stickiness: as in
     `decoding.decode`.
     """
-    t = series.steps(offset, allow_short=True)
+    t = series.references(offset, allow_short=True)
     if not f.infers_modes:
         if stickiness != 1:
             raise InputError("stickiness: these modes are read off the state and not decoded as a "
                              "chain; wanted 1, or min_duration instead")  # fmt: skip
-        return _of_pairs(lambda now, *_: f.mode_weights(now), f, series, now, x, t, offset), t
+        weights = _of_pairs(lambda now, *_: f.mode_weights(now), f, series, now, x, t, offset)
+        return weights, t.all()
     errors = _of_pairs(f.errors, f, series, now, x, t, offset)
     found = np.empty_like(errors)
-    decoding.decode(errors, _stretches(t), x.shape[1], found, stickiness)
-    return found, t
+    decoding.decode(errors, t.stretches(), x.shape[1], found, stickiness)
+    return found, t.all()
 
 
 def _of_pairs(
@@ -130,23 +155,21 @@ def _of_pairs(
     series: TimeSeries,
     now: Array,
     x: Array,
-    t: Array,
+    t: Steps,
     offset: int,
+    make: Make = np.empty,
 ) -> Array:
     """What f says of the pairs (t, t + Δ), some at a time."""
-    parts = []
+    told: Array = np.empty(0)
     for i in range(0, len(t), ROWS):
         rows = t[i : i + ROWS]
         u = None if series.control is None else tensor(series.control[rows], f)
         with torch.no_grad():
-            found = ask(tensor(now[rows], f), tensor(x[rows + offset], f), u)
-        parts.append(found.cpu().numpy())
-    return np.concatenate(parts)
-
-
-def _stretches(t: Array) -> Array:
-    """Where runs of consecutive steps begin among the rows t, and their end."""
-    return np.concatenate([[0], np.flatnonzero(np.diff(t) != 1) + 1, [len(t)]])
+            part = ask(tensor(now[rows], f), tensor(x[rows + offset], f), u).cpu().numpy()
+        if i == 0:
+            told = make((len(t), *part.shape[1:]), part.dtype)
+        told[i : i + len(part)] = part
+    return told
 
 
 def held_modes(

@@ -14,6 +14,7 @@ import numpy as np
 from dynacl.data import Array, InputError, TimeSeries, Units
 from dynacl.subspace import canonical_variates, inputs_between, least_squares
 from dynacl.values import Lags, Whole
+from dynacl.whitening import covariance, row_products, sums_of_rows
 
 LAGS = (0, 1, 2, 3)
 PER_NUMBER = 10  # rows per regressor: of wider frames only the leading principal components count
@@ -226,8 +227,7 @@ class _Frames:
         D = y.shape[1]
         self.mean: Array = y.mean(0, dtype=float)
         if max(1, most) < D:
-            centred = y - self.mean
-            axes = _principal_axes(centred, max(1, most))
+            axes = _principal_axes(y, self.mean, max(1, most))
             self.into, self.back = axes, axes.T
         else:
             spread = y.std(0, dtype=float)
@@ -243,15 +243,16 @@ class _Frames:
         return y
 
 
-def _principal_axes(centred: Array, most: int) -> Array:
+def _principal_axes(y: Array, mean: Array, most: int) -> Array:
     """The leading principal axes of these rows, (D, most); there are no more than rows."""
-    n, D = centred.shape
+    n, D = y.shape
     axes: Array
     if n >= D:
-        axes = np.linalg.eigh(centred.T @ centred)[1][:, -most:]
+        axes = np.linalg.eigh(covariance(y, mean))[1][:, -most:]
         return axes
     # Products of rows are fewer: those of 10,000 columns take gigabytes, and minutes.
-    axes, _ = np.linalg.qr(centred.T @ np.linalg.eigh(centred @ centred.T)[1][:, -most:])
+    leading = np.linalg.eigh(row_products(y, mean))[1][:, -most:]
+    axes, _ = np.linalg.qr(sums_of_rows(y, mean, leading))
     return axes
 
 

@@ -12,7 +12,7 @@ cannot learn the dynamics.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, final
 
 import torch
@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 FEATURES = 300  # random functions of the latents, beside the latents themselves …
 SHARPNESS = 2.0  # … and the variance of what they bend, whatever the number of latents
-ROWS = 20_000  # most rows that it is fitted to
+ROWS = 20_000  # most rows that it is fitted to, …
+NUMBERS = 1 << 22  # … so many numbers of them at a time: bounds the memory
 PENALTIES = tuple(10.0**k for k in range(-8, 3))  # of the ridge, tried on rows left out
 STRETCHES = 16  # of rows; every fourth is left out, says which penalty …
 FEWEST = 20  # … and, of so many rows at least, whether predictions see the input: …
@@ -87,22 +88,23 @@ class Readout(nn.Module):
     def fit(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Readout:
         """Ridge; the penalty is the one that predicts every fourth stretch of rows, which are in
         the order of time, best from the others. Single rows would be told by their neighbours."""
-        some = torch.linspace(0, len(x) - 1, min(len(x), ROWS)).long()
-        x, y = x[some].double(), y[some].double()
+        if len(x) > ROWS:
+            some = torch.linspace(0, len(x) - 1, ROWS).long()
+            x, y = x[some], y[some]
+        x = x.double()
         self.double()
         self.shift.copy_(x.mean(0))
         spread = x.std(0, correction=0)
         self.scale.copy_(spread.where(spread > 0, torch.ones_like(spread)))
         self.inner.normal_(generator=generator).mul_((SHARPNESS / x.shape[1]) ** 0.5)
         self.offset.uniform_(-2, 2, generator=generator)
-        self.centre.copy_(y.mean(0))
-        features, target = self.features(x), y - self.centre
+        self.centre.copy_(torch.cat([y[:, part].double().mean(0) for part in _columns(y)]))
+        features = self.features(x)
         held = STRETCHES * torch.arange(len(x)) // len(x) % 4 == 0
-        seen, unseen = (_Products.of(features[rows], target[rows]) for rows in (~held, held))
-        solutions = seen.ridge(PENALTIES)
-        best = int(torch.stack([unseen.missed(W) for W in solutions]).argmin())
-        (weight,) = (seen + unseen).ridge(PENALTIES[best : best + 1])
-        self.weight.copy_(weight)
+        seen, unseen = (_Products.of(features, y, self.centre, rows) for rows in (~held, held))
+        missed = [unseen.missed(W) for W in seen.ridge(PENALTIES)]
+        best = int(torch.stack(missed).argmin())
+        self.weight.copy_(next((seen + unseen).ridge(PENALTIES[best : best + 1])))
         return self.float()
 
     @torch.no_grad()
@@ -144,6 +146,11 @@ def _least_squares(features: Tensor, target: Tensor, least: float | None = None)
     return found
 
 
+def _columns(y: Tensor) -> list[slice]:
+    size = max(1, NUMBERS // len(y))
+    return [slice(i, i + size) for i in range(0, y.shape[1], size)]
+
+
 class _Products(NamedTuple):
     """All that least squares needs to know of rows; products of several sets of rows add up."""
 
@@ -152,19 +159,22 @@ class _Products(NamedTuple):
     outer: Tensor  # (m, D): features with targets
 
     @classmethod
-    def of(cls, features: Tensor, target: Tensor) -> _Products:
-        return cls(len(features), features.T @ features, features.T @ target)
+    def of(cls, features: Tensor, y: Tensor, centre: Tensor, rows: Tensor) -> _Products:
+        """Of these rows (a mask), with y − centre; some columns of y at a time."""
+        features = features[rows]
+        outer = [features.T @ (y[:, k][rows].double() - centre[k]) for k in _columns(y)]
+        return cls(len(features), features.T @ features, torch.cat(outer, dim=1))
 
     def __add__(self, other: _Products) -> _Products:  # type: ignore[override]
         return _Products(self.n + other.n, self.inner + other.inner, self.outer + other.outer)
 
-    def ridge(self, penalties: Sequence[float]) -> list[Tensor]:
+    def ridge(self, penalties: Sequence[float]) -> Iterator[Tensor]:
         """The solution for each penalty, as shares of the largest variance, from one
-        decomposition."""
+        decomposition; one in memory at a time."""
         variance, axes = torch.linalg.eigh(self.inner)
         rotated, top = axes.T @ self.outer, variance[-1].clamp(min=self.n * TINY)
-        damped = (variance.clamp(min=0) + penalty * top for penalty in penalties)
-        return [axes @ (rotated / below[:, None]) for below in damped]
+        for penalty in penalties:
+            yield axes @ (rotated / (variance.clamp(min=0) + penalty * top)[:, None])
 
     def missed(self, W: Tensor) -> Tensor:
         """The squared error of these rows, but for what no solution changes."""

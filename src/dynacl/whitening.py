@@ -16,6 +16,7 @@ WINDOWS = 20_000  # or pairs that are looked at, at most
 ENOUGH = 10  # windows a dimension, to know their covariance
 NOISE = 0.1  # a component that follows less than this, against the best, is noise
 FAINT = 0.02  # and less than this it is left out
+NUMBERS = 1 << 22  # of observations in double precision at a time: bounds the memory
 SEEN = 0.1  # a dimension of the past whose correlation with the future is less shows no state
 
 
@@ -144,8 +145,9 @@ def observed_dimensions(scaling: Whitening, y: Floats, past: Ints, future: Ints)
 
 def _windows(y: Floats, mean: Doubles, frame: Doubles, rows: Ints) -> Doubles:
     """Whitened observations of rows (n, lags), side by side."""
-    whitened = (np.asarray(y[rows], dtype=np.float64) - mean) @ frame
-    return whitened.reshape(len(rows), -1)
+    flat, size = rows.ravel(), max(1, NUMBERS // y.shape[1])
+    parts = [(y[flat[i : i + size]] - mean) @ frame for i in range(0, len(flat), size)]
+    return np.concatenate(parts).reshape(len(rows), -1)
 
 
 def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints) -> Doubles:
@@ -158,7 +160,7 @@ def _signal(y: Floats, mean: Doubles, frame: Doubles, before: Ints, after: Ints)
     if n < len(mean):  # fewer numbers than in a covariance of all columns
         lagged = _windows(y, mean, frame, after).T @ _windows(y, mean, frame, before) / n
     else:
-        lagged = frame.T @ _covariance(y, mean, after, before) @ frame
+        lagged = frame.T @ covariance(y, mean, after, before) @ frame
     follows = (np.square(lagged).sum(1) - chance) / (1 - chance)
     best = follows.max()
     if best < 0.05 or follows.min() > NOISE * best:
@@ -176,18 +178,37 @@ def _components(sample: Floats, mean: Doubles, most: int) -> Doubles:
     """The matrix that gives the rows of a sample unit covariance, of their principal components."""
     n, D = sample.shape
     if n >= D:
-        return _principal(_covariance(sample, mean), 1e-8, most)
+        return _principal(covariance(sample, mean), 1e-8, most)
     # Products of rows have the eigenvalues of products of columns, and are fewer.
-    centred = sample - mean
-    variance, axes = np.linalg.eigh(centred @ centred.T / n)
+    variance, axes = np.linalg.eigh(row_products(sample, mean) / n)
     keep = _kept(variance, 1e-8, most)
     if not keep.any():
         return np.eye(D)
-    whiten: Doubles = centred.T @ (axes[:, keep] / (variance[keep] * np.sqrt(n)))
-    return whiten
+    return sums_of_rows(sample, mean, axes[:, keep] / (variance[keep] * np.sqrt(n)))
 
 
-def _covariance(
+def row_products(y: Any, mean: Doubles) -> Doubles:
+    """Of each centred row with each, (n, n), in double precision, some columns at a time."""
+    total = np.zeros((len(y), len(y)))
+    for part in _column_parts(y):
+        centred = y[:, part] - mean[part]
+        total += centred @ centred.T
+    return total
+
+
+def sums_of_rows(y: Any, mean: Doubles, weights: Doubles) -> Doubles:
+    """Centred rows, weighted (n, k) and summed: (D, k)."""
+    return np.concatenate(
+        [(y[:, part] - mean[part]).T @ weights for part in _column_parts(y)], axis=0
+    )
+
+
+def _column_parts(y: Any) -> list[slice]:
+    size = max(1, NUMBERS // len(y))
+    return [slice(i, i + size) for i in range(0, y.shape[1], size)]
+
+
+def covariance(
     y: Floats, mean: Doubles, rows: Ints | None = None, others: Ints | None = None
 ) -> Doubles:
     """Of rows with others (default: all with themselves), in double precision, a part at a time."""

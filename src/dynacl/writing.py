@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import errno
 import io
+import math
 import os
 import platform
 import secrets
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import numpy as np
 
 try:
     import fcntl
@@ -25,6 +29,7 @@ except ImportError:  # not POSIX: nothing is locked, and nothing that is left is
 
 LOCK = ".lock"
 FULL = (errno.ENOSPC, errno.EDQUOT)
+SMALL = 1 << 24  # bytes: an array of fewer is kept in memory
 _KEPT = 200  # characters of a file's name: with more behind it, it may get too long
 _TRIES = 100  # to make a file that a process which is just starting does not take for a leftover
 
@@ -75,6 +80,35 @@ def as_svg(figure: Any, **how: Any) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", **how)
     return text.getvalue()
+
+
+def room_on_disk(folder: Path, shape: tuple[int, ...], kind: Any) -> Any:
+    """An array to be filled, on the disk of this folder, in a file without a name.
+
+    It may be larger than memory, and is gone however the process ends. Its room is taken now: a
+    disk that is too full says so before any work, where a memory map would end the process.
+    """
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    if size <= SMALL:
+        return np.empty(shape, kind)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        try:
+            _take(file, size)
+        except OSError as error:
+            if error.errno in FULL:
+                said = f"{error.strerror}: wanted {size / 1e6:,.0f} MB for a while"
+                raise OSError(error.errno, said, str(folder)) from error
+            raise
+        return np.asarray(np.memmap(file, kind, "r+", shape=shape))
+
+
+def _take(file: Any, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for start in range(0, size, SMALL):
+        file.write(bytes(min(SMALL, size - start)))
+    file.flush()
 
 
 def is_empty(folder: Path) -> bool:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from dynacl.cli.files import new_file, place_of, read, rows_of
+from dynacl.cli.files import new_file, read, rows_of
 from dynacl.cli.options import add_data, add_run, add_shared
-from dynacl.data.formats import BY_SUFFIX, writable, write_parts, write_table
+from dynacl.data.formats import BY_SUFFIX, writable, write_table
 from dynacl.parameters import DECODERS
+from dynacl.writing import room_on_disk
 
 if TYPE_CHECKING:
-    from dynacl.data import Array, Steps, TimeSeries
+    from dynacl.data import Array, TimeSeries
     from dynacl.estimator import DCL
+    from dynacl.inference import Make
 
 EXAMPLE = "dynacl embed runs/slds new.npz --out z.npz"
 
@@ -40,39 +40,31 @@ def run(options: argparse.Namespace) -> None:
     model, series = DCL.load(options.run, device=options.device), read(options)
     new_file(options.out, options.force, writable())
     out = Path(options.out)
-    format = BY_SUFFIX[out.suffix]
-    whole = options.pad or (format.table and model.run_.dynamics.n_modes)  # beside their modes
-    if format.streams and not whole:
-        print(f"{out}: latents {stream(model, series, out)}")
-        return
-    trials = model.transform(series, pad=options.pad)
-    latents = np.concatenate(trials)
-    parts = rows_of(series, 0 if options.pad else model.settings_.past)
-    if model.run_.dynamics.n_modes:
-        parts["mode"] = np.full(len(latents), -1, dtype=np.int64)
-        if options.pad:
-            series = series.padded(model.settings_.past)
-        modes = model.modes(series, decode=options.decode)
-        for start, found in zip(parts["bounds"], modes, strict=False):
-            parts["mode"][start : start + len(found)] = found
-    write_table(out, {"latents": latents, **parts}, "latents")
-    print(f"{options.out}: latents {latents.shape}")
+    found = embedded(model, series, options.pad, options.decode, BY_SUFFIX[out.suffix].alone,
+                     partial(room_on_disk, out.parent))  # fmt: skip
+    write_table(out, found, "latents")
+    print(f"{options.out}: latents {found['latents'].shape}")
 
 
-def stream(model: DCL, series: TimeSeries, out: Path) -> tuple[int, int]:
-    """Latents from the encoder to the file, some rows at a time; gives their shape."""
-    seen, past = model._seen(series), model.settings_.past
+def embedded(
+    model: DCL, series: TimeSeries, pad: bool, decode: str, alone: bool, make: Make
+) -> dict[str, Array]:
+    """Latents, and beside them the trial, step, time and mode of each, where `make` has room.
+
+    alone: latents and nothing beside them.
+    """
+    from dynacl import inference
+
+    run, past = model.run_, 0 if pad else model.settings_.past
+    with_modes = bool(run.dynamics.n_modes) and not alone
+    seen = model._driven(series) if with_modes else model._seen(series)
     seen.refuse_short(past)
-    steps = seen.windowed(past)
-    write_parts(out, _parts(model, seen, steps), "latents", len(steps))
-    return len(steps), model.n_components
-
-
-def _parts(model: DCL, seen: TimeSeries, steps: Steps) -> Iterator[dict[str, Array]]:
-    from dynacl.inference import latents_in_parts
-
-    done = 0
-    for part in latents_in_parts(model.run_, seen):
-        t = steps[done : done + len(part)]
-        yield {"latents": part} | place_of(seen, t)
-        done += len(part)
+    x = inference.latents(run, seen, pad=pad, make=make)
+    if alone:
+        return {"latents": x}
+    found = {"latents": x} | rows_of(seen, past, make)
+    if with_modes:
+        now = inference.references(run, seen, x, pad=pad, make=make)
+        at, offset = inference.placed(seen, x, past), model.settings_.time_offset
+        found["mode"] = inference.modes(run.dynamics, at, now, x, offset, decode, make)
+    return found

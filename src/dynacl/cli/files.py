@@ -21,6 +21,7 @@ from dynacl.writing import is_empty, remove_leftovers
 if TYPE_CHECKING:
     from dynacl.estimator import DCL
 
+ROWS = 1 << 16  # of results in work at a time
 SHOWN = 10  # modes whose spectrum is printed, at most; JSON has all
 
 
@@ -108,14 +109,21 @@ def _check_writable(folder: Path) -> None:
         raise InputError(f"--out: {folder} cannot be written to")
 
 
-def rows_of(series: TimeSeries, past: int) -> dict[str, Array]:
+def rows_of(series: TimeSeries, past: int, make: Any = np.empty) -> dict[str, Array]:
     """Of each row of results, one per step with a full past: its trial, step and time."""
     series.refuse_short(past)
-    bounds = np.concatenate([[0], np.cumsum(series.lengths - past)])
-    return {"bounds": bounds} | place_of(series, series.with_past(past))
+    found = {"bounds": np.concatenate([[0], np.cumsum(series.lengths - past)])}
+    steps = series.windowed(past)
+    for i in range(0, len(steps), ROWS):
+        some = slice(i, i + ROWS)
+        for name, part in _place_of(series, steps[some]).items():
+            if i == 0:
+                found[name] = make((len(steps),), part.dtype)
+            found[name][some] = part
+    return found
 
 
-def place_of(series: TimeSeries, t: Ints) -> dict[str, Array]:
+def _place_of(series: TimeSeries, t: Ints) -> dict[str, Array]:
     """Of these steps, counted through all trials: their trial, and the step and time in it."""
     trial = np.searchsorted(series.bounds, t, side="right") - 1
     times = {} if series.times is None else {"time": series.times[t]}

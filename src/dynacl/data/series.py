@@ -262,15 +262,31 @@ class TimeSeries:
         """The same steps, not listed."""
         return Steps(self.bounds, past)
 
-    def windows(self, t: Ints, lags: Sequence[int], control_lags: Sequence[int] = ()) -> Floats:
-        """Observations of steps t with their lags, and past inputs behind them, side by side."""
-        found: Floats = self.observations[t[:, None] - np.array(lags)].reshape(len(t), -1)
+    def windows(
+        self,
+        t: Ints,
+        lags: Sequence[int],
+        control_lags: Sequence[int] = (),
+        *,
+        pad: bool = False,
+    ) -> Floats:
+        """Observations of steps t with their lags, and past inputs behind them, side by side.
+
+        pad: before the first step of a trial stands that step.
+        """
+        first = self.bounds[np.searchsorted(self.bounds, t, side="right") - 1] if pad else None
+
+        def back(lags: Sequence[int]) -> Ints:
+            rows: Ints = t[:, None] - np.array(lags)
+            return rows if first is None else np.maximum(rows, first[:, None])
+
+        found: Floats = self.observations[back(lags)].reshape(len(t), -1)
         if not control_lags:
             return found
         if self.control is None:
             raise InputError("u: missing; latents are told from past inputs too: pass u, or "
                              "TimeSeries.of(X, u) as X")  # fmt: skip
-        inputs = self.control[t[:, None] - np.array(control_lags)].reshape(len(t), -1)
+        inputs = self.control[back(control_lags)].reshape(len(t), -1)
         return np.concatenate([found, inputs], axis=1)
 
     def trimmed(self, past: int) -> TimeSeries:
@@ -288,11 +304,6 @@ class TimeSeries:
                 f"X: trial {i} has {self.lengths[i]} samples (n_samples = {self.lengths[i]}); "
                 f"time_lags that reach {past} steps back need at least {past + 1}"
             )
-
-    def padded(self, past: int) -> TimeSeries:
-        """With the first step of each trial repeated `past` times before it."""
-        rows = np.concatenate([np.r_[np.full(past, a), np.arange(a, b)] for a, b in self.spans()])
-        return self._rows(rows, (self.lengths + past).tolist())
 
     def select(self, trials: Sequence[int]) -> TimeSeries:
         """These trials alone, with all that they carry."""

@@ -39,3 +39,7 @@ class Steps:
     def spread(self, most: int) -> Ints:
         """At most so many of them, evenly spread."""
         return self[:: max(1, -(-len(self) // most))]
+
+    def stretches(self) -> Ints:
+        """Where runs of consecutive steps begin among them, and their end."""
+        return np.concatenate([[0], np.cumsum(self.counts[self.counts > 0])])

@@ -71,14 +71,8 @@ def units_of(trials: Sequence[Array], name: str) -> Units | None:
 
     A warning where digits were lost before they came here.
     """
-    some = _some(trials).astype(np.float64)
-    some = some[~np.isnan(some).any(1)]  # where nothing is missing
-    if len(some) == 0:
-        return None
-    with np.errstate(all="ignore"):  # what is not finite is refused elsewhere
-        moved = some - some[0]  # of a constant it is 0, whatever its digits
-        mean, spread = some[0] + moved.mean(0), moved.std(0)
-    if not np.isfinite(spread).all():
+    mean, spread = _mean_and_spread(_some(trials))
+    if not np.isfinite(spread).all():  # nor where no row is whole
         return None
     rounding = np.abs(mean) * max(_epsilon(x) for x in trials)
     spread[spread <= SAME * np.abs(mean)] = 0  # a constant, but for rounding
@@ -104,11 +98,26 @@ def units_of(trials: Sequence[Array], name: str) -> Units | None:
     return Units(np.where(centred, origin, 0.0), np.exp2(np.round(np.log2(scale))))
 
 
+def _mean_and_spread(some: Array) -> tuple[Doubles, Doubles]:
+    """Of each column over the rows where nothing is missing; a part of the columns at a time."""
+    size = max(1, BLOCK // len(some))
+    parts = [slice(i, i + size) for i in range(0, some.shape[1], size)]
+    whole = ~np.any([np.isnan(some[:, part]).any(1) for part in parts], axis=0)
+    mean, spread = np.full((2, some.shape[1]), np.nan)
+    if whole.any():
+        for part in parts:
+            x = some[:, part][whole].astype(np.float64)
+            with np.errstate(all="ignore"):  # what is not finite is refused elsewhere
+                moved = x - x[0]  # of a constant it is 0, whatever its digits
+                mean[part], spread[part] = x[0] + moved.mean(0), moved.std(0)
+    return mean, spread
+
+
 def _some(trials: Sequence[Array]) -> Array:
     """At most LOOKS rows of all trials, at random, so that no period of the data is in step."""
     bounds = np.cumsum([0, *(len(x) for x in trials)])
     if bounds[-1] <= LOOKS:
-        return np.concatenate(trials)
+        return trials[0] if len(trials) == 1 else np.concatenate(trials)
     rows = np.sort(np.random.default_rng(0).choice(bounds[-1], LOOKS, replace=False))
     cuts = np.searchsorted(rows, bounds)
     found = zip(trials, bounds, cuts[:-1], cuts[1:], strict=False)

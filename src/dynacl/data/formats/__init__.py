@@ -5,7 +5,7 @@ A new format is one file beside these, with one final class of Format, and one l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dynacl.data.arrays import Array
@@ -35,7 +35,6 @@ __all__ = [
     "format_of",
     "read_entries",
     "writable",
-    "write_parts",
     "write_table",
 ]
 
@@ -85,12 +84,6 @@ def read_entries(path: Path, names: Sequence[str]) -> dict[str, Array]:
 def writable() -> list[str]:
     """Suffixes of the formats that results can be written in."""
     return [suffix for suffix, format in BY_SUFFIX.items() if type(format).write != Format.write]
-
-
-def write_parts(path: Path, parts: Iterable[Mapping[str, Array]], main: str, rows: int) -> None:
-    """Results that come some rows at a time, whole or not at all, in a format that streams."""
-    with replacing(path) as file:
-        BY_SUFFIX[path.suffix].write_parts(file, parts, main, rows)
 
 
 def write_table(path: Path, arrays: Mapping[str, Array], main: str) -> None:

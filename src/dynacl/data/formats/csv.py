@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, final
@@ -19,7 +19,7 @@ from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
 from dynacl.data.formats.format import DATES, TEXT, Entry, Format, columns_of
 
-AT_ONCE = 1 << 16  # rows that are text in memory while a table is written
+AT_ONCE = 1 << 19  # cells that are text in memory while a table is written
 LOOKS = 200  # rows by which the kind of a column is told
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # cells that say nothing
 
@@ -27,7 +27,6 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # cells that say nothin
 @final
 class Csv(Format):
     table = True
-    streams = True
 
     def __init__(self, written_with: str = ",") -> None:
         self.written_with = written_with
@@ -56,16 +55,10 @@ class Csv(Format):
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         columns, rows = columns_of(arrays, main), len(arrays[main])
-        for i in range(0, max(1, rows), AT_ONCE):
-            some = {name: column[i : i + AT_ONCE] for name, column in columns.items()}
+        size = max(1, AT_ONCE // len(columns))
+        for i in range(0, max(1, rows), size):
+            some = {name: column[i : i + size] for name, column in columns.items()}
             file.write(as_csv(some, self.written_with, header=i == 0).encode())
-
-    def write_parts(
-        self, file: BinaryIO, parts: Iterable[Mapping[str, Array]], main: str, rows: int
-    ) -> None:
-        for i, part in enumerate(parts):
-            text = as_csv(columns_of(part, main), self.written_with, header=i == 0)
-            file.write(text.encode())
 
 
 def as_csv(columns: Mapping[str, Array], delimiter: str = ",", header: bool = True) -> str:

@@ -7,7 +7,7 @@ reads those that are asked for; what they are to a series, `data.roles` decides 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NamedTuple
 
@@ -33,7 +33,7 @@ class Format(ABC):
     table: ClassVar[bool] = False  # whether entries are the columns of one table
     apart: ClassVar[bool] = False  # whether a damaged file may crash its library (see `apart`)
     room: ClassVar[int] = 1 << 26  # bytes for the library itself, where that reads apart
-    streams: ClassVar[bool] = False  # whether it takes results some rows at a time
+    alone: ClassVar[bool] = False  # whether it holds one array, and nothing beside it
     extra: ClassVar[str] = ""  # of this package, which installs what the format needs
 
     @abstractmethod
@@ -51,15 +51,10 @@ class Format(ABC):
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         """Write results: all arrays, or a table by `columns_of`, or arrays[main] alone.
 
-        The file is open, and takes its place when it is whole.
+        Some rows at a time: arrays may lie on a disk, and be larger than memory. The file is open,
+        and takes its place when it is whole.
         """
         raise InputError("out: this format can be read, but not written")
-
-    def write_parts(
-        self, file: BinaryIO, parts: Iterable[Mapping[str, Array]], main: str, rows: int
-    ) -> None:
-        """The same for results of so many rows that come some at a time, if it streams."""
-        raise NotImplementedError
 
 
 def may_become(stored: int) -> int:

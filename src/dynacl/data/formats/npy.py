@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, final
 
@@ -17,7 +17,7 @@ ONLY = "observations"  # the name of the one array
 
 @final
 class Npy(Format):
-    streams = True
+    alone = True
 
     def entries(self, path: Path) -> list[Entry]:
         array = _opened(path)
@@ -28,17 +28,6 @@ class Npy(Format):
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
         np.save(file, arrays[main], allow_pickle=False)
-
-    def write_parts(
-        self, file: BinaryIO, parts: Iterable[Mapping[str, Array]], main: str, rows: int
-    ) -> None:
-        for i, part in enumerate(parts):
-            array = np.ascontiguousarray(part[main], dtype="<f4")
-            if i == 0:
-                shape = (rows, *array.shape[1:])
-                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_1_0(file, header)
-            file.write(array.data)
 
 
 def _opened(path: Path) -> Array:

@@ -13,6 +13,8 @@ from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
 from dynacl.data.formats.format import DATES, OTHER, TEXT, Entry, Format, columns_of
 
+AT_ONCE = 1 << 22  # cells that are copied at a time while a table is written
+
 
 @final
 class Parquet(Format):
@@ -38,7 +40,14 @@ class Parquet(Format):
         except ModuleNotFoundError as error:
             raise InputError("out: pyarrow is needed to write .parquet, and is not installed: "
                              f"pip install 'dynacl[{self.extra}]'") from error  # fmt: skip
-        parquet.write_table(pyarrow.table(columns_of(arrays, main)), file)
+        columns, rows = columns_of(arrays, main), len(arrays[main])
+        size = max(1, AT_ONCE // len(columns))
+        some = pyarrow.table({name: column[:size] for name, column in columns.items()})
+        with parquet.ParquetWriter(file, some.schema) as writer:
+            writer.write_table(some)
+            for i in range(size, rows, size):
+                part = {name: column[i : i + size] for name, column in columns.items()}
+                writer.write_table(pyarrow.table(part, schema=some.schema))
 
 
 def _opened(path: Path) -> Any:
