@@ -10,6 +10,7 @@ import hashlib
 import json
 import resource
 import shutil
+import signal
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -90,9 +91,11 @@ class Data(Reader):
         before = resource.getrlimit(resource.RLIMIT_DATA)
         if self.may_crash:  # what reads it for users has no more
             apart.bound_memory(BY_SUFFIX[self.suffix], path)
+            apart.bound_time(path)
         try:
             return TimeSeries.read(path).fingerprint()
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             resource.setrlimit(resource.RLIMIT_DATA, before)
 
 

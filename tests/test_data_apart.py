@@ -5,24 +5,77 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dynacl import InputError
 from dynacl.data.formats import BY_SUFFIX, apart
 
 
-def test_a_library_that_finds_no_end_of_a_file_is_stopped(tmp_path):
-    path = tmp_path / "x"
+def test_a_library_that_finds_no_end_of_a_small_file_is_stopped_soon(tmp_path, monkeypatch):
+    """By the processor's time, which a busy machine does not spend."""
+    path = tmp_path / "x.h5"
     path.write_bytes(b"")
+    assert apart.longest(path) == 2.0
+    monkeypatch.setattr(apart, "SECONDS", 0.1)
     child = os.fork()
     if child == 0:
-        apart.SECONDS = 1
-        apart._bound_time(path)
+        apart.bound_time(path)
         while True:
             pass
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGXCPU
+    _, status, used = os.wait4(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGPROF
+    assert 0.1 <= used.ru_utime + used.ru_stime < 2.0
+
+
+def test_a_file_that_has_no_end_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    path = tmp_path / "x.h5"
+    path.write_bytes(b"")
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    (tmp_path / "library.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(tmp_path)
+    from endless import Endless, Late
+
+    with pytest.raises(InputError, match=r"x\.h5: cannot be read: damaged; .* found no end of it"):
+        apart.entries(Endless(), path)
+    ((loaded_in_time_of_the_file, _, _),) = apart.entries(Late(), path)
+    assert loaded_in_time_of_the_file == "False"
+
+
+ENDLESS = """
+from dynacl.data.formats.hdf5 import Entry, Hdf5
+
+
+class Endless(Hdf5):
+    def entries(self, path):
+        while True:
+            pass
+
+
+class Late(Hdf5):
+    libraries = ("library",)
+
+    def entries(self, path):
+        import library
+
+        return [Entry(str(library.TIMED), (), "f")]
+"""
+LIBRARY = "import signal; TIMED = signal.getitimer(signal.ITIMER_PROF)[0] > 0"
+
+
+def test_large_files_have_time_in_proportion():
+    assert longest_of(150_000) > 5  # NWB with its own specification takes 0.8 s
+    assert longest_of(10**9) == pytest.approx(1062)
+    assert longest_of(4_000) < 2.1
+
+
+def longest_of(size):
+    with tempfile.TemporaryFile() as file:
+        file.truncate(size)
+        return apart.longest(Path(f"/proc/self/fd/{file.fileno()}"))
 
 
 def test_a_library_has_room_whatever_threads_have_mapped_and_no_more(tmp_path):

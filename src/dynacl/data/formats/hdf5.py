@@ -18,6 +18,7 @@ CHUNK = 4096  # bytes that the library takes for a chunk while it reads, whateve
 @final
 class Hdf5(Format):
     apart = True
+    libraries = ("h5py",)
     extra = "files"
 
     def entries(self, path: Path) -> list[Entry]:

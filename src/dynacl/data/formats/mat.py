@@ -25,6 +25,7 @@ SIGNED_BY = 512  # bytes before the signature of HDF5 in MATLAB's files
 @final
 class Mat(Format):
     apart = True
+    libraries = ("scipy.io", "h5py")
     extra = "files"
 
     def entries(self, path: Path) -> list[Entry]:

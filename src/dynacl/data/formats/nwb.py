@@ -23,6 +23,7 @@ BIN = 0.02  # seconds; the bin that is offered where spikes are listed
 @final
 class Nwb(Format):
     apart = True
+    libraries = ("h5py", "pynapple", "pynwb")
     room = 1 << 29  # a large library, and those that it stands on
     extra = "nwb"
 

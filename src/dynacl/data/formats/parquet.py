@@ -20,6 +20,7 @@ AT_ONCE = 1 << 22  # cells that are copied at a time while a table is written
 class Parquet(Format):
     table = True
     apart = True
+    libraries = ("pyarrow.parquet",)
     room = 1 << 28  # a large library, and its threads
     extra = "files"
 
