@@ -107,7 +107,7 @@ SITE := build/docs/bin
 docs: build/docs/.ready
 	$(SITE)/python -c "from dynacl.parameters import table; print(table(), end='')" > docs/parameters.md
 	$(SITE)/python docs/which.py
-	$(SITE)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/site
+	$(SITE)/python -m sphinx -q -a -W --keep-going -d build/doctrees docs build/site
 
 build/docs/.ready: pyproject.toml constraints.txt docs/requirements.txt
 	test -x $(SITE)/python || $(PYTHON) -m venv build/docs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -82,8 +83,34 @@ def _mathml(self: Any, node: nodes.Node) -> None:
     raise nodes.SkipNode
 
 
+MATHML = "http://www.w3.org/1998/Math/MathML"
+ACCENTS = "ˆ˜~¯"
+APPLY = "\u2061"  # between the name of a function and what it is applied to
+
+
 def _tree(node: nodes.Node, block: bool) -> str:
-    return str(tex2mathml(node.astext(), as_block=block))
+    """What the translation of TeX lacks: primes, indices of letters with an accent beside
+    them and not below, and room after the names of functions."""
+    text = str(tex2mathml(node.astext(), as_block=block)).replace("&ApplyFunction;", APPLY)
+    text = text.replace("<mo>'</mo>", '<mo lspace="0" rspace="0">′</mo>')
+    ElementTree.register_namespace("", MATHML)
+    tree = ElementTree.fromstring(text)
+
+    def made(tag: str, *parts: ElementTree.Element, **said: str) -> ElementTree.Element:
+        element = ElementTree.Element(f"{{{MATHML}}}{tag}", said)
+        element.extend(parts)
+        return element
+
+    for row in list(tree.iter()):
+        for i, part in reversed(list(enumerate(row))):
+            tag = part.tag.rpartition("}")[2]
+            if tag == "munderover" and (part[2].text or " ") in ACCENTS:
+                row[i] = made("msub", made("mover", part[0], part[2], accent="true"), part[1])
+            elif tag == "mi" and i + 1 < len(row) and row[i + 1].text == APPLY:
+                row[i + 1] = made("mspace", width="0.167em")
+                if i and row[i - 1].tag.endswith("frac"):
+                    row.insert(i, made("mspace", width="0.167em"))
+    return ElementTree.tostring(tree, encoding="unicode")
 
 
 def setup(app: Any) -> None:
