@@ -49,6 +49,8 @@ MODELS: dict[str, list[dict[str, Any]]] = {
         {"n_components": 7, "dynamics": "linear"},
         {"n_components": 7, "dynamics": "polynomial", "degree": 3},
         {"n_components": 7, "dynamics": "mlp"},
+        {"n_components": 7, "dynamics": "linear", "control_lags": LAGS},
+        {"n_components": 7, "dynamics": "polynomial", "degree": 3, "control_lags": LAGS},
     ],
     "tanks": [
         {"n_components": 7, "dynamics": "linear"},
@@ -109,14 +111,20 @@ def measure(seed: int = 0) -> list[dict[str, Any]]:
         for what, ahead in ({"persistence": persistence} | linear).items():
             rows += judged(f"{name}, {what}", ahead, parts, past)
         for arguments in MODELS[name]:
-            started = time.perf_counter()
-            fitted = DCL(**arguments, time_lags=LAGS, random_state=seed).fit(training)
-            seconds = time.perf_counter() - started
-            said = ", ".join(str(v) for v in list(arguments.values())[1:])
-            what = f"{name}, DCL {said}, d {arguments['n_components']}, seed {seed}"
-            more = {"seconds": seconds, "steps": fitted.n_iter_, "verdict": fitted.verdict_}
-            rows += judged(what, by_model(fitted, training), parts, past, more)
+            rows += by_dcl(name, parts, arguments, seed)
     return rows
+
+
+def by_dcl(
+    name: str, parts: dict[str, TimeSeries], arguments: dict[str, Any], seed: int
+) -> list[dict[str, Any]]:
+    started = time.perf_counter()
+    fitted = DCL(**arguments, time_lags=LAGS, random_state=seed).fit(parts["train"])
+    seconds = time.perf_counter() - started
+    said = ", ".join(str(v) for v in list(arguments.values())[1:])
+    what = f"{name}, DCL {said}, d {arguments['n_components']}, seed {seed}"
+    more = {"seconds": seconds, "steps": fitted.n_iter_, "verdict": fitted.verdict_}
+    return judged(what, by_model(fitted, parts["train"]), parts, max(LAGS), more)
 
 
 def judged(

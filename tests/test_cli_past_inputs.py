@@ -50,5 +50,5 @@ def test_data_without_the_inputs_are_refused(driven):
     assert (
         "DATA: the state to start from is told from past inputs too; wanted --control-key" in said
     )
-    said = refusal("fit", data, "--control-lags", "0,1", "--out", driven / "other")
+    said = refusal("fit", data, "--control-lags", "1,1", "--out", driven / "other")
     assert "--control-lags" in said or "control_lags: got" in said

@@ -67,19 +67,21 @@ def test_without_a_control_input_there_is_none_to_look_back_at():
     series, _ = driven()
     with pytest.raises(InputError, match=r"control_lags: got \(1,\); wanted data with a control"):
         tiny(2, control_lags=(1,)).fit(series.observations)
-    with pytest.raises(InputError, match=r"control_lags: got \(0, 1\); wanted distinct whole"):
-        tiny(2, control_lags=(0, 1)).fit(series)
+    with pytest.raises(InputError, match=r"control_lags: got \(-1, 1\); wanted distinct whole"):
+        tiny(2, control_lags=(-1, 1)).fit(series)
 
 
-def test_latents_are_h_of_observations_plus_a_linear_map_of_strictly_past_inputs():
+@pytest.mark.parametrize("of_inputs", [(1, 3), (0, 1, 3)])
+def test_latents_are_h_of_observations_plus_a_linear_map_of_these_inputs(of_inputs):
     series, _ = driven()
-    model = tiny(2, time_lags=LAGS, encoder=nn.Linear(3, 2), standardize=False).fit(series)
+    asked = {"time_lags": LAGS, "encoder": nn.Linear(3, 2), "standardize": False}
+    model = tiny(2, control_lags=of_inputs, **asked).fit(series)
     h, C = model.run_.encoder.inner, model.encoder_.control.detach().numpy()
     assert np.abs(C).max() > 0
     for x, (a, b) in zip(model.transform(series), series.spans(), strict=True):
         t = np.arange(a + 3, b)
         y = series.observations[t[:, None] - np.array(LAGS), 0]
-        u = series.control[t[:, None] - np.array([1, 3]), 0]
+        u = series.control[t[:, None] - np.array(of_inputs), 0]
         with torch.no_grad():
             expected = h(torch.from_numpy(y)).numpy() + u @ C.T
         np.testing.assert_allclose(x, expected, atol=1e-5)
@@ -95,10 +97,11 @@ def test_a_latent_does_not_see_the_input_of_its_own_step():
     assert (one[31 - 3] != two[31 - 3]).any()
 
 
-def test_every_candidate_of_a_step_has_the_inputs_of_that_step():
+@pytest.mark.parametrize("of_inputs", [(1, 3), (0, 1, 3)])
+def test_every_candidate_of_a_step_has_the_inputs_of_that_step(of_inputs):
     """The loss is that of negatives h(y_m) + C u(after), one set for each reference."""
     series, _ = driven()
-    model = tiny(2, time_lags=LAGS, n_negatives=20).fit(series)
+    model = tiny(2, time_lags=LAGS, control_lags=of_inputs, n_negatives=20).fit(series)
     run, data = model.run_, rows(series, model.run_)
     with torch.no_grad():
         run.encoder.control.normal_(generator=torch.Generator().manual_seed(0))
@@ -120,11 +123,13 @@ def test_every_candidate_of_a_step_has_the_inputs_of_that_step():
     assert float(training_step(run, data).total) == pytest.approx(float(torch.stack(total).mean()))
 
 
-def test_a_store_of_inputs_tells_no_positive_from_negatives():
+@pytest.mark.parametrize("of_inputs", [(1, 3), (0, 1, 3)])
+def test_a_store_of_inputs_tells_no_positive_from_negatives(of_inputs):
     series, _ = driven()
     silent = nn.Linear(3, 2)
     nn.init.zeros_(silent.weight)
-    model = tiny(2, time_lags=LAGS, encoder=silent, max_iter=1).fit(series)
+    asked = {"time_lags": LAGS, "control_lags": of_inputs, "encoder": silent, "max_iter": 1}
+    model = tiny(2, **asked).fit(series)
     run = model.run_
     with torch.no_grad():
         for p in run.encoder.inner.parameters():
@@ -191,13 +196,16 @@ def test_the_first_step_of_a_forecast_is_the_prediction_of_the_last_row(fitted):
     np.testing.assert_allclose(ahead[0], model.predict(y, u=u)[-1], rtol=1e-5)
 
 
-@pytest.mark.parametrize("asked", [{}, {"encoder": nn.Linear(3, 2)}, {"standardize": False}])
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"encoder": nn.Linear(3, 2)}, {"standardize": False}, {"control_lags": (0, 2)}],
+)
 def test_a_saved_model_gives_the_same_latents(asked, tmp_path):
     series, _ = driven()
     model = tiny(2, time_lags=LAGS, **asked).fit(series)
     model.save(tmp_path)
     loaded = DCL.load(tmp_path, **{k: v for k, v in asked.items() if k == "encoder"})
-    assert loaded.settings_.past_inputs == (1, 3)
+    assert loaded.settings_.past_inputs == asked.get("control_lags", (1, 3))
     for x, z in zip(model.transform(series), loaded.transform(series), strict=True):
         assert (x == z).all()
 

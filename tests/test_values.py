@@ -60,9 +60,9 @@ KINDS = {
         ["0;1", "a", "3/", ""],
     ),
     PastLags(): (
-        "distinct whole numbers of steps back of at least 1, such as (1, 2), or ()",
-        [(), [], (1,), [1, 5], range(1, 3), np.array([2, 4])],
-        [(0,), (0, 1), (1, 1), (-1,), (1.5,), 3, "", "1,2", None, (math.nan,)],
+        "distinct whole numbers of steps back, such as (1, 2), or ()",
+        [(), [], (1,), [1, 5], range(1, 3), np.array([2, 4]), (0,), (0, 1)],
+        [(1, 1), (-1,), (1.5,), 3, "", "1,2", None, (math.nan,)],
         ["1;2", "a", ""],
     ),
     HeldOut(): ("a share from 0 to 0.5, distinct indices of trials, or False",

@@ -119,8 +119,19 @@ def fit_readout(run: Run, series: TimeSeries) -> Readout:
     with torch.inference_mode():
         x = run.encoder(windows.to(run.device)).cpu()
     y = torch.from_numpy(series.observations[t])
+    readout = _fed(run, series, x, y)
+    if series.control is None or not (0 in s.past_inputs and readout.sees_inputs):
+        return readout
+    # Latents are less what the input of their step adds to y, so it is noise to their readout.
+    u = torch.from_numpy(series.control[t])
+    again = _fed(run, series, x, y - (u - u.mean(0)) @ readout.feedthrough)
+    return again if again.sees_inputs else readout
+
+
+def _fed(run: Run, series: TimeSeries, x: Tensor, y: Tensor) -> Readout:
     readout = Readout(x.shape[1], y.shape[1]).fit(x, y, torch.Generator().manual_seed(0))
     if series.control is not None:
+        s = run.settings
         _feed(run, readout, series.pieces(s.past + PIECE * s.time_offset, FED))
     return readout
 
@@ -217,7 +228,8 @@ def spread_starts(series: TimeSeries, reach: int, past: int, most: int) -> Array
 
 def shows_whole(run: Run) -> bool:
     """Whether a frame has as many dimensions as the state, so that errors of both are one."""
-    frames = not run.settings.past and not run.dynamics.context
+    s = run.settings
+    frames = not (s.past or s.past_inputs or run.dynamics.context)
     return frames and run.encoder.square and run.geometry.has_density
 
 

@@ -83,7 +83,8 @@ class Settings:
         None,
         OrNone(PastLags(), "auto"),
         "steps back from now of the control input that the encoder sees beside the observations; "
-        "None: the time lags but 0, where there are any; (), on the command line off: none",
+        "None: the time lags but 0, where there are any; (), on the command line off: none. With 0 "
+        "among them, what an input adds to its own step's observation is no part of the state",
     )
     horizon: int = setting(
         1,

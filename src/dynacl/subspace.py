@@ -175,6 +175,8 @@ def linear_start(
     single = inputs is None and len(s.time_lags) == 1
     if single and not _predicts_better(seen, s.time_offset, variates, weight):
         variates = weight
+    if 0 in s.past_inputs:
+        variates = _without_present(seen, variates)
     of_observations, of_inputs = variates.tensor_split([scaling.n_outputs], dim=1)
     return Start(
         of_observations, found.correlations, of_inputs if inputs else None, _at_rest(seen, variates)
@@ -201,6 +203,28 @@ class _Seen(NamedTuple):
             return y
         past = self.series.control[t[:, None] - np.array(lags)].reshape(len(t), -1)
         return np.concatenate([y, self.inputs(torch.from_numpy(past)).double().numpy()], axis=1)
+
+
+def _without_present(seen: _Seen, weight: Tensor) -> Tensor:
+    """The same map, less what the input of a step adds to the latents of that step.
+
+    y_t = g(x_t) + D u_t: what u_{t+1} adds to the next latents is E in x' = A x + B u_t + E u_{t+1}
+    + b, least squares. It is known, and no state.
+    """
+    offset, series = seen.settings.time_offset, seen.series
+    t = series.references(offset, seen.settings.past, allow_short=True).spread(MOST)
+    if series.control is None or seen.inputs is None or len(t) < 4 * len(weight):
+        return weight
+    map_, m = weight.T.double().numpy(), series.n_controls
+    x, window = seen.all(t) @ map_, seen.all(t + offset)
+    now, then = series.control[t].astype(float), series.control[t + offset].astype(float)
+    fit = least_squares(_with_one(np.concatenate([x, now, then], axis=1)), window @ map_)
+    added = then @ fit[-1 - m : -1]
+    known = window[:, seen.scaling.n_outputs :]  # u_{t+1} is among these, in other coordinates
+    found = map_.copy()
+    found[seen.scaling.n_outputs :] -= least_squares(_with_one(known), added)[:-1]
+    spread = (window @ found).std(0)
+    return torch.from_numpy((found / np.where(spread > 0, spread, 1.0)).T).float()
 
 
 def _at_rest(seen: _Seen, weight: Tensor) -> Tensor | None:

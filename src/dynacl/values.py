@@ -247,14 +247,14 @@ class Lags(Kind):
 @final
 @dataclass(frozen=True)
 class PastLags(Kind):
-    """Distinct whole numbers of steps back from now, now not among them; or none at all."""
+    """Distinct whole numbers of steps back from now, or none at all."""
 
     metavar: ClassVar[str] = "1,2"
-    wanted: str = "distinct whole numbers of steps back of at least 1, such as (1, 2), or ()"
+    wanted: str = "distinct whole numbers of steps back, such as (1, 2), or ()"
 
     def accepts(self, value: Any) -> bool:
         empty = isinstance(value, Sequence | np.ndarray) and len(value) == 0
-        return (empty and not isinstance(value, str)) or (Lags().accepts(value) and min(value) > 0)
+        return (empty and not isinstance(value, str)) or Lags().accepts(value)
 
     def read(self, text: str) -> tuple[int, ...]:
         return () if text == "off" else Lags().read(text)

@@ -18,7 +18,8 @@ class Driven(Encoder):
 
     For a linear system behind any observations that can be undone this is exact: what inputs have
     added to outputs since the window began is linear in them. As they are added, a contrast can
-    hold them fixed (`without_inputs`), so that latents do not gain by storing inputs.
+    hold them fixed (`without_inputs`), so that latents do not gain by storing inputs. The input of
+    a window's own step may be among them, where it acts on outputs at once.
     """
 
     def __init__(
