@@ -46,7 +46,18 @@ def test_what_looks_wrong_is_told(tmp_path):
     assert "columns 0 and 2 are the same" in found
     assert "missing at 4 of 60 steps, in features 1, 5 (first at step 10" in found
     assert "the longest gap has length 3; --missing" in found
-    assert "times leave samples out at 1 places (first before step 45); --missing split" in found
+    assert "times leave samples out (before step 45); --missing split" in found
+
+
+@pytest.mark.parametrize(("way", "trials", "steps"), [("split", 3, 54), ("interpolate", 2, 56)])
+def test_what_would_be_used_is_without_the_missing_values_as_asked(tmp_path, way, trials, steps):
+    y = RNG.standard_normal((60, 3))
+    y[10:12, 1] = y[30:32, 0] = np.nan
+    y[32:34] = np.nan  # a gap of four
+    np.save(tmp_path / "x.npy", y)
+    found = said(tmp_path / "x.npy", "--missing", way, "--max-gap", 3)
+    assert (found["used"]["trials"], found["used"]["steps"]) == (trials, steps)
+    assert not any("--missing … says" in sentence for sentence in found["warnings"])
 
 
 def test_a_table_the_wrong_way_round_is_told(tmp_path):
@@ -86,6 +97,15 @@ def test_a_text_says_what_would_be_used(tmp_path):
     assert "! 'time' is taken for time, not for a feature; --key … says otherwise" in out
 
 
+def test_dates_of_any_name_are_time_and_no_label(tmp_path):
+    rows = "\n".join(f"2024-01-01T00:00:{t:02d},{RNG.standard_normal():.3f}" for t in range(30))
+    (tmp_path / "x.csv").write_text(f"recorded,a\n{rows}\n")
+    found = said(tmp_path / "x.csv")
+    assert found["entries"][0]["role"] == "time"
+    assert found["used"]["interval"] == 1
+    assert "'recorded' is taken for time" in found["warnings"][0]
+
+
 def test_a_file_that_is_not_there_is_an_error():
     assert refusal("inspect", "nowhere.csv").endswith("nowhere.csv: no such file")
 
@@ -93,8 +113,8 @@ def test_a_file_that_is_not_there_is_an_error():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--missing", "split"], "cut at 1 steps with missing values: 2 trials from 1"),
-        (["--missing", "interpolate"], "values were missing at 1 steps, and are bridged"),
+        (["--missing", "split"], "cut at 1 step with missing values: 2 trials from 1"),
+        (["--missing", "interpolate"], "values were missing at 1 step, and are bridged"),
     ],
 )
 def test_missing_values_are_an_option_of_fit(tmp_path, capsys, words, message):

@@ -13,6 +13,7 @@ import pytest
 
 from dynacl import InputError, TimeSeries
 from dynacl.data.formats import BY_SUFFIX, Entry, Format, apart
+from dynacl.data.roles import Keys, roles_of
 
 T = 24
 RNG = np.random.default_rng(0)
@@ -134,6 +135,12 @@ def test_a_recording_is_the_same_series_in_every_format(tmp_path: Path, name: st
     assert series.control_names == (("force",) if "a,b,c" in asked["key"] else None)
 
 
+def test_epochs_are_no_series_where_series_bring_their_times() -> None:
+    shapes = {"trials": (2, 2), "rates": (24, 3), "rates.times": (24,)}
+    there = [Entry(name, shape, "f") for name, shape in shapes.items()]
+    assert roles_of(there, Keys(), False, Path("x.nwb")).observations == ("rates",)
+
+
 @pytest.mark.long  # pynapple takes seconds to import, in each process
 def test_nwb_has_series_epochs_and_spikes_in_bins(tmp_path: Path) -> None:
     nwb(tmp_path / "x.nwb")
@@ -168,7 +175,7 @@ def test_a_table_has_its_times_and_trials_recognised_and_its_text_left_out(tmp_p
     sentences = " ".join(str(warning.message) for warning in said)
     assert "'time' is taken for time, not for a feature" in sentences
     assert "'trial' is taken for the trial of each step" in sentences
-    assert "holds text in action, which is left out" in sentences
+    assert "holds no numbers in action, which is left out" in sentences
 
 
 @pytest.mark.parametrize("name", ["time", "Time (s)", "t", "timestamp", "frame_no", ""])

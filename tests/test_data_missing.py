@@ -80,7 +80,7 @@ def test_a_gap_at_the_edge_of_a_trial_is_never_bridged() -> None:
 def test_gaps_in_time_are_cut_too() -> None:
     times = np.array([0, 1, 2, 3, 7, 8, 9, 100, 101, 102.0])
     fields = {"observations": np.arange(10.0)[:, None], "times": times, "bounds": [0, 7, 10]}
-    with pytest.warns(UserWarning, match="cut at 1 gaps in time: 3 trials from 2, 10 steps of 10"):
+    with pytest.warns(UserWarning, match="cut at 1 gap in time: 3 trials from 2, 10 steps of 10"):
         series = TimeSeries.of(fields, missing="split")
     assert series.lengths.tolist() == [4, 3, 3]
 

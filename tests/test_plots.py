@@ -211,6 +211,32 @@ def test_every_eigenvalue_is_drawn_and_what_grows_is_an_arrow():
     assert [len(line.get_xdata()) for line in up] == [0, 1, 0]
 
 
+@pytest.mark.parametrize("turned", [0.05, 0.4, 2.5])
+def test_words_of_rings_stand_on_rings_of_that_time_within_the_picture(turned):
+    c, s = np.cos(turned), np.sin(turned)
+    spectrum = Spectrum.of(0.99 * np.array([[[c, -s], [s, c]]]), 1, 0.5)
+    ax = plots.eigenvalues(spectrum)
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    for word in ax.texts:
+        x, y = word.get_position()
+        time = float(word.get_text().removesuffix(" s"))
+        assert abs(x + 1j * y) == pytest.approx(np.exp(-0.5 / time), rel=1e-3)
+        margin = 0.1 * (right - left)
+        assert left + margin < x < right - margin
+        assert low + margin < y < high - margin
+    assert ax.texts or turned < 0.1  # so near the circle, no ring can be told from it
+
+
+def test_a_legend_of_several_rows_is_read_row_by_row():
+    texts = plots.eigenvalues(Spectrum.of(np.stack([np.eye(2)] * 6))).get_legend().get_texts()
+    columns, n = 4, 6
+    drawn = [t.get_text() for t in texts]  # column by column, the first ones longer
+    rows = [len(range(i, n, columns)) for i in range(columns)]
+    starts = np.r_[0, np.cumsum(rows)]
+    read = [drawn[starts[j] + i] for i in range(2) for j in range(columns) if i < rows[j]]
+    assert read == [f"mode {k}" for k in range(6)]
+
+
 def test_arrows_of_a_rotation_are_at_right_angles_to_where_they_stand():
     x = RNG.standard_normal((4000, 2))
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])

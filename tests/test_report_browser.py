@@ -191,6 +191,10 @@ def test_page_follows_the_reader_to_the_dark_and_prints_on_white(page):
     assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
     assert page.run("document.querySelector('#embedding').toDataURL().length") > 5000
     assert page.pdf().startswith(b"%PDF")
+    for drawn in ("'#key i'", "'ul.said li', '::before'"):  # colours that say something
+        selector, *part = drawn.split(", ")
+        style = f"getComputedStyle({', '.join([f'document.querySelector({selector})', *part])})"
+        assert page.run(f"{style}.printColorAdjust") == "exact"
 
 
 def test_a_narrow_screen_does_not_scroll_sideways(page, path):

@@ -218,3 +218,10 @@ def test_linear_dynamics_learn_the_map_over_the_time_offset(as_it_is):
                 dynamics_learning_rate=0.05, time_offset=2).fit(data)  # fmt: skip
     turns = np.angle(np.linalg.eigvals(model.dynamics_.matrix.detach().numpy()), deg=True)
     np.testing.assert_allclose(sorted(turns), [-30, 30], atol=2)
+
+
+def test_it_is_said_from_where_the_loss_is_of_several_steps(trials, capsys, small):
+    small(verbose=True, settings={"horizon": 4, "one_step": 0.5, "mixed": False}).fit(trials)
+    assert "from step 10 on, the loss is of predictions 4 steps ahead" in capsys.readouterr().err
+    small(verbose=True, settings={"horizon": 1}).fit(trials)
+    assert "steps ahead, not of one" not in capsys.readouterr().err

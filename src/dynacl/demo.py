@@ -48,7 +48,7 @@ def demo(out: Path, *, seed: int = 0, verbose: bool = True, **sizes: Any) -> dic
     print(f"\n  {'':<28}  {'DCL':>9}  {'baseline':>9}")
     for key, label in ROWS:
         print(f"  {label:<28}  {found['DCL'][key]:>9.4f}  {found['baseline'][key]:>9.4f}")
-    print("  (baseline: no dynamics in training, fitted afterwards; the same protocol)\n")
+    print("  (baseline: trained in the same way without dynamics, which are fitted afterwards)\n")
 
     out.mkdir(parents=True, exist_ok=True)
     models["DCL"].save(out)

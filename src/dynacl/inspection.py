@@ -15,7 +15,7 @@ from dynacl.data import Array, InputError, TimeSeries, is_categorical, is_missin
 from dynacl.data.fields import parts_of
 from dynacl.data.formats import Entry, entries
 from dynacl.data.gathering import gather
-from dynacl.data.missing import late_rows, where
+from dynacl.data.missing import MAX_GAP, late_rows, where
 from dynacl.data.roles import Keys, Roles
 from dynacl.doubts import check_data
 
@@ -47,7 +47,13 @@ class Inspection(NamedTuple):
 
 
 def inspect(
-    path: Path, keys: Keys, *, trial_length: int | None = None, transpose: bool = False
+    path: Path,
+    keys: Keys,
+    *,
+    trial_length: int | None = None,
+    transpose: bool = False,
+    missing: str = "error",
+    max_gap: int = MAX_GAP,
 ) -> Inspection:
     """Look into a file as `TimeSeries.read` would."""
     there, roles, series, error = entries(path), None, None, None
@@ -57,6 +63,8 @@ def inspect(
             found = gather(path, keys, transpose)
             roles = found.roles
             series = TimeSeries(**parts_of(found.fields, trial_length, str(path), gaps=True))
+            if missing != "error":
+                series = series.mended(missing, max_gap, name=str(path))
             check_data(series)
         except InputError as wrong:
             error = str(wrong)
@@ -86,8 +94,9 @@ def doubts(series: TimeSeries) -> list[str]:
             found.append(f"{what}values are missing {where(values, names)}; the longest gap has "
                          f"length {gap}; missing=… says what to do")  # fmt: skip
     if len(late := late_rows(series.times, series.bounds)):
-        found.append(f"times leave samples out at {len(late)} places (first before step "
-                     f'{late[0]}); missing="split" cuts there')  # fmt: skip
+        places = f"at {len(late)} places (first before" if len(late) > 1 else "(before"
+        found.append(f"times leave samples out {places} step {late[0]}); "
+                     'missing="split" cuts there')  # fmt: skip
     for name, label in series.labels.items():
         if (gone := is_missing(label)).any():
             found.append(f"label {name!r} is missing at {gone.sum()} of {len(label)} steps")

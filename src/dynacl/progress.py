@@ -45,7 +45,7 @@ class Progress:
     def show(self, step: int, record: dict[str, float], chance: float | None) -> None:
         judged = ""
         if "held_out" in record:  # a mean logarithm: back to a share of the variance
-            judged = f", {share(record['held_out'], '.2%')} of held-out data missed"
+            judged = f", {share(record['held_out'])} of held-out data missed"
         beside = "" if chance is None else f" (chance: {chance:.2f})"
         self.tell(step, f"loss {record['loss']:.4f}{beside}{judged}")
 
@@ -79,9 +79,12 @@ def say(text: str) -> None:
         tqdm.write(text, file=sys.stderr)
 
 
-def share(figure: float, form: str = ".2g") -> str:
+def share(figure: float) -> str:
     """A mean logarithm of what is missed, as the share of the variance that it stands for.
 
     An encoder that folds, or a roll-out that runs off, may miss any number of times as much.
     """
-    return format(math.exp(figure), form) if figure < MANY else "many times all"
+    if figure >= MANY:
+        return "many times all"
+    percent = 100 * math.exp(figure)
+    return f"{percent:.2g}%" if percent < 10 else f"{percent:.0f}%"

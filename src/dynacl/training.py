@@ -81,6 +81,10 @@ def train(
                 run.set_rates()
                 if run.step == settings.refit_at:
                     refit(run, data, run.generator)
+                if run.step == settings.several_from > 0:
+                    bar.say(f"from step {run.step} on, the loss is of predictions "
+                            f"{'up to ' * settings.mixed}{settings.horizon} steps ahead, not of "
+                            "one: it rises at first")  # fmt: skip
                 run.pending.append(step(run, data))
                 run.step += 1
                 if judge is not None and judge.due(run):

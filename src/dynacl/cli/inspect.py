@@ -34,7 +34,8 @@ def run(options: argparse.Namespace) -> None:
     keys = Keys(options.key, options.control_key, options.label_key, options.trial_key,
                 options.time_key)  # fmt: skip
     found = inspect(Path(options.data), keys, trial_length=options.trial_length,
-                    transpose=options.transpose)  # fmt: skip
+                    transpose=options.transpose, missing=options.missing,
+                    max_gap=options.max_gap)  # fmt: skip
     flags = flags_of(sys.modules[__name__])
     found = found._replace(
         said=[typed(said, flags) for said in found.said],
@@ -44,7 +45,8 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(_plain(options.data, found, used)))
         return
-    print(f"{options.data}: {len(found.entries)} entries")
+    n = len(found.entries)
+    print(f"{options.data}: {n} entr{'ies' if n != 1 else 'y'}")
     width = max((len(entry.name) for entry in found.entries[:SHOWN]), default=0)
     for entry in found.entries[:SHOWN]:
         size = " × ".join(map(str, entry.shape)) or "one value"

@@ -148,8 +148,8 @@ def bounds_of(lengths: Sequence[int], trial_length: int | None = None) -> Ints:
         whole, rest = divmod(lengths[0], int(trial_length))
         if whole and rest:
             warnings.warn(
-                f"trial_length: {trial_length} does not divide the {lengths[0]} samples of X; the "
-                f"last trial has {rest}",
+                f"trial_length: {trial_length} does not divide the {lengths[0]} samples of the "
+                f"data; the last trial has {rest}",
                 stacklevel=4,
             )
         lengths = [int(trial_length)] * whole + [rest] * (rest > 0)

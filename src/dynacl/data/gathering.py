@@ -78,8 +78,8 @@ def fields_from(
             warnings.warn(f"{path}: {name!r} is taken for {what}, not for a feature; {other}=… "
                           "says otherwise", stacklevel=4)  # fmt: skip
     if roles.left:
-        warnings.warn(f"{path}: holds text in {', '.join(roles.left)}, which is left out; "
-                      "label_key=… keeps it beside the data", stacklevel=4)  # fmt: skip
+        warnings.warn(f"{path}: holds no numbers in {', '.join(roles.left)}, which is left "
+                      "out; label_key=… keeps it beside the data", stacklevel=4)  # fmt: skip
     fields: dict[str, Any] = {name: arrays[name] for name in roles.ours}
     values, bounds = _side_by_side(roles.observations, arrays, path)
     if (names := _names(roles.observations, arrays, values.shape[-1], table)) is not None:

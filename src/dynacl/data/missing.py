@@ -67,16 +67,17 @@ def mended(
     control = None if control is None else without(control)
     late = late_rows(times, bounds)
     if filled:
-        warnings.warn(f"{name}: values were missing at {filled} steps, and are bridged by a line",
-                      stacklevel=5)  # fmt: skip
+        warnings.warn(f"{name}: values were missing at {filled} step{'s' * (filled > 1)}, and are "
+                      "bridged by a line", stacklevel=5)  # fmt: skip
     if not gone.any() and not len(late):
         return Mended(observations, control, slice(None), np.diff(bounds).tolist())
     rows, lengths = pieces(gone, bounds, late)
     if not lengths:
         raise InputError(f"{name}: something is missing at every step, or at every other; nothing "
                          "is left")  # fmt: skip
-    cuts = [f"{n} {what}" for n, what in ((gone.sum(), "steps with missing values"),
-                                          (len(late), "gaps in time")) if n]  # fmt: skip
+    cuts = [f"{n} {what}{'s' * (n > 1)}{more}" for n, what, more in (
+        (int(gone.sum()), "step", " with missing values"), (len(late), "gap", " in time")
+    ) if n]  # fmt: skip
     warnings.warn(f"{name}: cut at {' and '.join(cuts)}: {len(lengths)} trials from "
                   f"{len(bounds) - 1}, {len(rows)} steps of {len(gone)}", stacklevel=5)  # fmt: skip
     return Mended(observations, control, rows, lengths)

@@ -75,6 +75,10 @@ def roles_of(there: Sequence[Entry], keys: Keys, table: bool, path: Path) -> Rol
     if times is None and (found := _like(TIME, others, NUMBERS + DATES, asked, there)):
         times = found
         guessed.add(found)
+    dates = [entry.name for entry in others if entry.kind in DATES]
+    if times is None and table and len(dates) == 1:  # whatever its name
+        times = dates[0]
+        guessed.add(times)
     if trials is None and (found := _like(TRIAL, others, NUMBERS + TEXT, asked, there)):
         trials = found
         guessed.add(found)
@@ -93,6 +97,9 @@ def roles_of(there: Sequence[Entry], keys: Keys, table: bool, path: Path) -> Rol
 def _only(others: Sequence[Entry], path: Path) -> tuple[str]:
     """The one array that observations can be."""
     fit = [entry for entry in others if entry.kind in NUMBERS and entry.shape]
+    # Where series bring their times, what has none is no series, but epochs.
+    known = {entry.name for entry in others}
+    fit = [entry for entry in fit if f"{entry.name}.times" in known] or fit
     # What belongs to an array is not another one.
     fit = [e for e in fit if not any(e.name.startswith(f"{other.name}.") for other in others)]
     if len(fit) == 1:

@@ -65,34 +65,41 @@ def time_constants(spectrum: Spectrum, *, ax: Axes | None = None) -> Axes:
 
 
 def _window(found: Array) -> tuple[complex, complex]:
-    """Corners of a square that holds all eigenvalues and a piece of the unit circle."""
+    """Corners of a square that holds all eigenvalues and a piece of the unit circle.
+
+    It reaches no further from the origin than that takes: outside the circle is little to see.
+    """
     points = np.r_[found.ravel(), found.ravel() / np.maximum(np.abs(found.ravel()), 1e-12)]
-    x = points.real.min(), points.real.max()
-    y = points.imag.min(), points.imag.max()
-    side = max(x[1] - x[0], y[1] - y[0], 0.02) * (1 + 2 * MARGIN)
-    centre = complex(sum(x) / 2, sum(y) / 2)
-    half = side / 2 * (1 + 1j)
-    return centre - half, centre + half
+    span = max(np.ptp(points.real), np.ptp(points.imag), 0.02)
+    half = span * (0.5 + MARGIN)
+
+    def centre(values: Array) -> float:
+        least, most = values.max() + MARGIN * span - half, values.min() - MARGIN * span + half
+        return float(np.clip(0.0, least, max(least, most)))
+
+    middle = complex(centre(points.real), centre(points.imag))
+    return middle - half * (1 + 1j), middle + half * (1 + 1j)
 
 
 def _rings(panel: Axes, spectrum: Spectrum, circle: Array, low: complex, high: complex) -> None:
-    """Where a part shrinks to 1/e in 1, 3, 10, … times a step; those that the window shows."""
+    """Where a part shrinks to 1/e in 1, 3, 10, … times a step; those that the window shows.
+
+    The time stands on its ring, as heights stand on the lines of a map.
+    """
     unit = spectrum.units[0]
-    shown = 0
+    side = high.real - low.real
     for steps in (m * 10**e for e in range(5) for m in (1, 3)):
         ring = np.exp(-1 / steps) * circle
-        inside = (
-            (ring.real > low.real) & (ring.real < high.real)
-            & (ring.imag > low.imag) & (ring.imag < high.imag)
-        )  # fmt: skip
-        room = (1 - np.exp(-1 / steps)) / (high.real - low.real)
-        if not inside.any() or room < 0.05:  # too near the circle to be told from it
+        edge = np.minimum(np.minimum(ring.real - low.real, high.real - ring.real),
+                          np.minimum(ring.imag - low.imag, high.imag - ring.imag))  # fmt: skip
+        room = ring[edge > 0.13 * side]  # for its words
+        if not len(room) or (1 - np.exp(-1 / steps)) / side < 0.05:  # or too near the circle
             continue
         panel.plot(ring.real, ring.imag, color=MUTED, linewidth=0.6, linestyle=":", zorder=0)
-        # One above the other, so that the words do not meet.
-        height = low.imag + (0.03 + 0.08 * shown) * (high.imag - low.imag)
-        at = ring[inside][np.argmin(abs(ring[inside].imag - height) - 0.01 * ring[inside].real)]
-        shown += 1
-        side = "left" if at.real < low.real + 0.25 * (high.real - low.real) else "right"
-        panel.annotate(f"{steps * spectrum.step:g} {unit}", (at.real, at.imag), (0, 0), ha=side,
-                       textcoords="offset points", fontsize="x-small", color=MUTED)  # fmt: skip
+        at = room[np.argmin(room.imag - 0.01 * room.real)]
+        along = (np.degrees(np.angle(at)) + 180) % 180 - 90  # the tangent, never upside down
+        time = steps * spectrum.step
+        words = "1 sample" if (time, unit) == (1, "samples") else f"{time:g} {unit}"
+        panel.text(at.real, at.imag, words, rotation=along, ha="center",
+                   va="center", fontsize="x-small", color=MUTED, zorder=0.5,
+                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # fmt: skip

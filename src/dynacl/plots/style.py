@@ -70,15 +70,18 @@ def dressed(ax: Any, x: str = "", y: str = "", title: str = "") -> None:
 
 
 def legend(ax: Any, **how: Any) -> None:
-    """Above the axes, where it hides nothing, in as many columns as fit."""
-    names = ax.get_legend_handles_labels()[1]
+    """Above the axes, where it hides nothing, in as many columns as fit; it reads row by row."""
+    handles, names = ax.get_legend_handles_labels()
     if not names and "handles" in how:
-        names = [handle.get_label() for handle in how["handles"]]
+        handles, names = how["handles"], [handle.get_label() for handle in how["handles"]]
     if names:
         columns = max(1, min(len(names), int(46 / (4 + max(map(len, names))))))
+        by_column = [i for j in range(columns) for i in range(j, len(names), columns)]
         ax.legend(**{"frameon": False, "fontsize": "x-small", "ncols": columns, "loc": "lower left",
                      "bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "handlelength": 1.4,
-                     "columnspacing": 1, "handletextpad": 0.5} | how)  # fmt: skip
+                     "columnspacing": 1, "handletextpad": 0.5} | how
+                  | {"handles": [handles[i] for i in by_column],
+                     "labels": [names[i] for i in by_column]})  # fmt: skip
 
 
 def word(text: Any) -> str:

@@ -37,9 +37,10 @@ def training(
         panel.axhline(chance, color=MUTED, linestyle=":", linewidth=1, label="chance")
     if several_from is not None and several_from > 0:
         panel.axvline(several_from, color=MUTED, linewidth=0.8)
-        panel.annotate("several steps\nahead from here", (several_from, 0.6), (4, 0),
+        panel.annotate("several steps\nahead from here", (several_from, 1), (4, 0), va="top",
                        xycoords=("data", "axes fraction"), textcoords="offset points",
-                       color=MUTED, fontsize="x-small")  # fmt: skip
+                       color=MUTED, fontsize="x-small",
+                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # fmt: skip
     legend(panel)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     dressed(panel, "training step", "loss")
