@@ -65,48 +65,51 @@ def _setting(name: str, **changed: Any) -> Parameter:
 PARAMETERS: dict[str, Parameter] = {
     p.name: p
     for p in (
-        Parameter("n_components", Whole(), 3, "dimensions d of the latent state",
+        Parameter("n_components", Whole(), 3, "number d of latent dimensions",
                   flags=("--components",)),
         Parameter("dynamics", OneOf((*dynamics.BY_NAME, dynamics.AUTO), _module, "an nn.Module"),
-                  "linear", 'f. "auto" tries several on a part of the data and goes on with the '
-                  'simplest that predicts about as well as the best. "truth" is the oracle, for '
-                  "data that carry their system. A module takes (x, x_next=None, u=None), each "
-                  "(n, d), and returns the prediction"),
+                  "linear", 'how the state moves: f. "auto" tries several on a part of the data '
+                  'and takes the simplest that predicts about as well as the best. "truth" is the '
+                  "true system, for data that carry it. In Python also a module, which takes (x, "
+                  "x_next=None, u=None), each (n, d), and returns the prediction"),
         Parameter("n_modes", Whole(), 5,
-                  "K: regimes of switching and gated dynamics, tiles of tiled dynamics", "dynamics",
+                  "number K of regimes of switching and gated dynamics, or of tiles", "dynamics",
                   flags=("--modes",), refused=False),  # evaluate(post_hoc="switching") takes it
-        Parameter("bias", Flag(), False, "give linear dynamics an offset, one for each mode",
+        Parameter("bias", Flag(), False, "give linear dynamics an offset, one per mode",
                   "dynamics"),
         Parameter("stable", Flag(auto=True), False, "keep roll-outs of linear, switching or tiled "
-                  "dynamics bounded, in whatever order modes follow: when training stands still, "
-                  "its maps are replaced by the nearest that do not grow in a norm that all share. "
-                  '"auto": only if held-out observations, near and far ahead, are predicted at '
-                  "least as well by these", "dynamics"),
-        Parameter("degree", Whole(), 2, "of polynomial dynamics", "dynamics"),
-        Parameter("lipschitz", OrNone(POSITIVE), None, "bound on the slope of the correction of "
-                  "mlp dynamics; below 1 the dynamics is invertible", "dynamics"),
+                  "dynamics bounded, in whatever order modes follow. When training stops, the maps "
+                  "are replaced by the nearest ones that do not grow in a norm that all share. "
+                  '"auto" does this only if held-out observations, near and far ahead, are then '
+                  "predicted at least as well", "dynamics"),
+        Parameter("degree", Whole(), 2, "degree of the polynomial in polynomial and flow dynamics",
+                  "dynamics"),
+        Parameter("lipschitz", OrNone(POSITIVE), None, "bound on the slope of the correction in "
+                  "mlp dynamics; below 1 the dynamics are invertible", "dynamics"),
         Parameter("encoder", OrNone(Anything("an nn.Module", _module)), None,
-                  "h, from (n, lags · D) to (n, d). None is the paper's MLP", hidden=True),
+                  "the encoder h: a module from (n, lags · D) to (n, d). None: the paper's MLP",
+                  hidden=True),
         Parameter("time_lags", KINDS["time_lags"], (0,), "steps back from now that the encoder "
-                  "sees together, such as 0,1,2; on the command line 6/100 is six of them, "
-                  "equidistant in a window of 100"),
+                  "sees together, such as 0,1,2. On the command line, 6/100 means six of them, "
+                  "evenly spread over a window of 100"),
         _setting("control_lags", group="model"),
         Parameter("sampling_interval", OrNone(POSITIVE), None, "seconds from one sample to the "
-                  "next, in which time constants and frequencies are told; None: by the times "
-                  "of the data, where they are even; without times, samples are counted"),
+                  "next, for time constants and frequencies. None: from the times of the data, if "
+                  "they are evenly spaced; otherwise the unit is the sample"),
         Parameter("similarity", OneOf(tuple(geometry.BY_NAME), _module, "an nn.Module"),
-                  "euclidean", 'φ. "dot" puts the latents on the unit sphere and learns the '
-                  "temperature. A module takes (q, k), each (..., d), and returns (...)"),
-        Parameter("asymmetric", Flag(), False, "one encoder for references and another for "
+                  "euclidean", 'how alike two latents are: φ. "dot" puts the latents on the unit '
+                  "sphere and learns the temperature. In Python also a module, which takes (q, k), "
+                  "each (..., d), and returns (...)"),
+        Parameter("asymmetric", Flag(), False, "use one encoder for references and another for "
                   "positives and negatives; `transform` uses the latter"),
         _setting("density_correction"),
         _setting("bandwidth"),
         _setting("n_support"),
-        Parameter("protocol", OneOf(tuple(PROTOCOLS)), "default", "how to train; the parameters "
-                  "below take the place of its settings where they are not None", "training"),
+        Parameter("protocol", OneOf(tuple(PROTOCOLS)), "default", "how to train. The parameters "
+                  "below replace its settings unless they are None", "training"),
         _setting("batch_size"),
         _setting("n_negatives", kind=OrNone(Negatives()), help="negatives per step, drawn anew; "
-                 '"batch" takes the batch itself'),
+                 '"batch" uses the batch itself'),
         _setting("max_iter"),
         _setting("learning_rate"),
         _setting("dynamics_learning_rate"),
@@ -114,14 +117,14 @@ PARAMETERS: dict[str, Parameter] = {
         _setting("standardize"),
         Parameter("validation", HeldOut(auto=True), "auto", "what `fit` holds out to judge itself "
                   'by the prediction of observations: a share of the data, or trials by their '
-                  'indices; False: nothing. "auto" leaves it to the protocol and the dynamics: a '
-                  "tenth of the data, or nothing; trials:3,7 on the command line", "training"),
+                  'indices (trials:3,7 on the command line). False: nothing. "auto" leaves it to '
+                  "the protocol and the dynamics: a tenth of the data, or nothing", "training"),
         Parameter("settings", OrNone(Anything("a dict of settings",
                                               lambda value: isinstance(value, Mapping))), None,
                   "any other setting of `dynacl.settings.Settings` by name, such as "
                   '{"horizon": 2}', "training", hidden=True),
         Parameter("random_state", Seed(), None,
-                  "seed of all random numbers; 0 on the command line", "training",
+                  "seed of all random numbers; the command line takes 0 by default", "training",
                   flags=("--seed",)),
         Parameter("device", Anything("a device of PyTorch"), "auto",
                   '"auto" takes CUDA, then MPS, then the CPU', "training", hidden=True),
@@ -176,8 +179,8 @@ def table() -> str:
             "## Settings of the training",
             "",
             'Any of them can be set: `DCL(settings={"horizon": 2})`, `dynacl fit --set horizon=2`.',
-            "The defaults are those of our protocol before the dynamics, the other parts and the",
-            "data have said theirs. `model.settings_` has what was used and `model.reasons_` why.",
+            "The defaults are those of our protocol; the dynamics, the other parts and the data",
+            "may change them. `model.settings_` has what was used and `model.reasons_` why.",
             "",
             *settings,
             "",

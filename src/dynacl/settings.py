@@ -1,4 +1,4 @@
-"""How to train: every setting with its kind, and the protocols: ours and the paper's."""
+"""How to train: every setting with its kind, and the protocols, ours and the paper's."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def setting(default: Any, kind: Kind, help: str) -> Any:
 class Settings:
     """How to train. Each field says what it means; `KINDS` has what each may be.
 
-    The defaults are those of our protocol before the parts of a model and the data have said
-    theirs (`recipe.settings`). They suit a dynamics model of which nothing is known.
+    The defaults are those of our protocol before the parts of a model and the data change them
+    (`recipe.settings`). They suit a dynamics model about which nothing is known.
     """
 
     batch_size: int = setting(1024, Whole(), "pairs per training step")
@@ -54,18 +54,21 @@ class Settings:
     )
     max_iter: int = setting(6000, Whole(), "training steps")
     duration: float = setting(
-        1.0, POSITIVE, "factor on the number of steps that is chosen from the data"
+        1.0, POSITIVE, "factor on the number of training steps that the data suggest"
     )
-    learning_rate: float = setting(3e-2, POSITIVE, "of the encoder")
-    dynamics_learning_rate: float = setting(1e-2, POSITIVE, "of the dynamics and the similarity")
-    optimizer: str = setting("soap", OneOf(OPTIMIZERS), "of the encoder")
+    learning_rate: float = setting(3e-2, POSITIVE, "learning rate of the encoder")
+    dynamics_learning_rate: float = setting(
+        1e-2, POSITIVE, "learning rate of the dynamics and the similarity"
+    )
+    optimizer: str = setting("soap", OneOf(OPTIMIZERS), "optimizer of the encoder")
     dynamics_optimizer: str = setting(
-        "adam", OneOf(OPTIMIZERS), "of the dynamics and the similarity"
+        "adam", OneOf(OPTIMIZERS), "optimizer of the dynamics and the similarity"
     )
     objective: str = setting(
         "contrast",
         OneOf(OBJECTIVES),
-        "InfoNCE, or its limit for infinitely many negatives (objective.likelihood)",
+        "what is minimised: InfoNCE, or its limit for infinitely many negatives "
+        "(objective.likelihood)",
     )
     evenness: float = setting(
         0.0,
@@ -73,7 +76,7 @@ class Settings:
         "weight at the start, falling to 0, that the evenness of the noise has beside a "
         "likelihood, where the data show noise by themselves (objective.evenness)",
     )
-    schedule: str = setting("cosine", OneOf(SCHEDULES), "of the learning rates")
+    schedule: str = setting("cosine", OneOf(SCHEDULES), "schedule of the learning rates")
     standardize: bool = setting(True, Flag(), "whiten the input of the encoder")
     time_offset: int = setting(1, Whole(), "steps Δ from a reference to its positive")
     time_lags: tuple[int, ...] = setting(
@@ -96,15 +99,15 @@ class Settings:
     one_step: float = setting(
         0.2,
         SHARE,
-        "share of the training before the horizon grows from one step to its full length: several "
-        "steps of dynamics that are not known yet may go round in circles",
+        "share of the training before the horizon grows from one step to its full length; several "
+        "steps of dynamics that are still unknown may go round in circles",
     )
     mixed: bool = setting(False, Flag(), "each pair has its own number of steps, 1 to the horizon")
     refit_after: float | None = setting(
         None,
         OrNone(SHARE),
-        "share of the training after which the dynamics is fitted anew to the latents found so "
-        "far; None: never",
+        "share of the training after which the dynamics are fitted anew to the latents; "
+        "None: never",
     )
     refit_at_end: bool = setting(
         False, Flag(), "fit the dynamics to the latents whenever training stops"
@@ -112,39 +115,42 @@ class Settings:
     emphasis: float = setting(
         0.0,
         Number(),
-        "most weight that alignment gets beyond its own, where the contrast is too easy to teach "
-        "more (objective.Emphasis)",
+        "largest extra weight of alignment, where the contrast is too easy to teach more "
+        "(objective.Emphasis)",
     )
     emphasis_from: float = setting(
-        0.0, SHARE, "share of the training before alignment may be weighed more"
+        0.0, SHARE, "share of the training before alignment may get extra weight"
     )
     input_gain: float = setting(
         1.0,
         Number(1.0),
-        "how sharply hidden units bend at the start; less with few inputs that "
-        "have no linear start",
+        "how sharply hidden units bend at the start; lower for few inputs without a linear start",
     )
     linear_start: bool = setting(
         False,
         Flag(),
-        "the encoder starts at a linear map of the input. From a random start it may fold what "
+        "start the encoder at a linear map of the input. From a random start it may fold what "
         "drifts far, or miss what is faint beside it",
     )
     validation: float | tuple[int, ...] = setting(
         0.1,
         HeldOut(),
         "what is held out to judge the training by the prediction of observations: a share of the "
-        "data, or trials by their indices; 0: nothing, and no judge",
+        "data, or trials by their indices; 0: nothing, and then nothing is judged",
     )
-    switching_logits: str = setting("mean", OneOf(LOGITS), "of the soft choice among modes")
+    switching_logits: str = setting("mean", OneOf(LOGITS), "logits of the soft choice among modes")
     density_correction: str | None = setting(
         None, OrNone(OneOf(KERNELS)), "kernel of the density estimate α in embedding space"
     )
     bandwidth: float | None = setting(
-        None, OrNone(POSITIVE), "of the density estimate; None: as wide as the similarity's kernel"
+        None,
+        OrNone(POSITIVE),
+        "width of the density estimate; None: that of the similarity's kernel",
     )
     n_support: int | None = setting(
-        None, OrNone(Whole()), "points that carry the density estimate; None: the batch size"
+        None,
+        OrNone(Whole()),
+        "number of points that carry the density estimate; None: the batch size",
     )
 
     @classmethod

@@ -25,19 +25,19 @@ from dynacl.cli.wording import flags_of, typed
 from dynacl.data import InputError
 
 COMMANDS = {
-    "demo": "simulate, fit, evaluate and report: the tour",
-    "simulate": "draw a data set with known truth",
+    "demo": "take the tour: simulate, fit, evaluate and report",
+    "simulate": "draw a data set whose truth is known",
     "inspect": "show what is in a file, what would be used, and what looks wrong",
-    "fit": "learn encoder and dynamics",
+    "fit": "learn an encoder and dynamics from data",
     "select": "choose latents, dynamics and modes by held-out prediction",
-    "evaluate": "judge a fitted model, with or without truth",
-    "embed": "write the latents (and modes) of data",
-    "segment": "write when each trial is in which mode, and how certain that is",
-    "forecast": "roll the dynamics out from the end of each trial",
-    "plot": "draw what a run has found, and data as it sees them",
-    "report": "write what a run has found into one HTML file",
+    "evaluate": "judge a fitted model, with or without the truth",
+    "embed": "write the latents and modes of data",
+    "segment": "write when each trial is in which mode, and how certainly",
+    "forecast": "predict what follows the end of each trial",
+    "plot": "draw the results of a fit, and the data as it sees them",
+    "report": "write the results of a fit into one HTML file",
     "reproduce": "reproduce a table or figure of the paper",
-    "completion": "write what a shell needs to complete the words of dynacl",
+    "completion": "write a script by which a shell completes dynacl commands",
 }
 
 

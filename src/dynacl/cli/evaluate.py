@@ -1,4 +1,4 @@
-"""`dynacl evaluate`: a fitted model by its predictions, beside surrogates, and beside the truth."""
+"""`dynacl evaluate`: judges a model by its predictions, beside surrogates and beside the truth."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nulls", metavar="NAMES", help="surrogates that the model is refitted "
                         "to: shuffle, phase, shift (of u), separated by commas, or none "
                         "(default: shuffle,phase; none for data with truth)")  # fmt: skip
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs from different "
-                        "random numbers whose consistency is told (default: 1)")  # fmt: skip
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="number of runs from "
+                        "different random numbers, to see how alike they are (default: 1)"
+                        )  # fmt: skip
     parser.add_argument("--mean-embedding", metavar="FILE", help="with --seeds: the mean of the "
                         "runs' aligned latents, as .npz, .npy or .csv")  # fmt: skip
     parser.add_argument("--refit-iter", type=int, metavar="N", help="training steps of a refit "
-                        "(default: those of the model)")  # fmt: skip
+                        "(default: as many as the model took)")  # fmt: skip
     parser.add_argument(
-        "--post-hoc", choices=list(BY_NAME), help="with truth: judge dynamics fitted afterwards"
+        "--post-hoc", choices=list(BY_NAME), help="with truth: judge dynamics fitted to the latents"
     )
-    parser.add_argument("--train", metavar="FILE", help="with truth: the training data, where DATA "
-                        "is new: fit the affine map to the truth there too (r2_train_map)"
+    parser.add_argument("--train", metavar="FILE", help="with truth: the training data, if DATA "
+                        "are new; the affine map to the truth is fitted there, too (r2_train_map)"
                         )  # fmt: skip
     add_shared(parser, "--seed", "--force", "--quiet", "--json", "--device")
 

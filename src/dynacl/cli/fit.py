@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     add_model_options(parser)
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where to keep the run")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out; with "
-                        "a larger --max-iter, beyond its end")  # fmt: skip
+    parser.add_argument("--resume", action="store_true", help="continue the run in --out; with a "
+                        "larger --max-iter, beyond its end")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="write report.html into --out, too")
     add_shared(parser, "--force", "--quiet", "--json", "--device")
 
@@ -57,8 +57,8 @@ def add_model_options(parser: argparse.ArgumentParser, without: Collection[str] 
         action="append",
         type=_setting,
         metavar="NAME=VALUE",
-        help="any other setting of the training, such as horizon=2; again for more "
-        "(docs/parameters.md lists them)",
+        help="any other setting of the training, such as horizon=2; repeat it for "
+        "several (docs/parameters.md lists them)",
     )
 
 

@@ -23,19 +23,19 @@ dynacl forecast runs/tank tank.csv --steps 50 --observations --interval 0.9 --ou
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_data(parser)
-    parser.add_argument("--steps", type=int, required=True, help="steps ahead")
-    parser.add_argument("--observations", action="store_true", help="observations, in their own "
-                        "units and columns, in place of latents")  # fmt: skip
-    parser.add_argument("--interval", type=float, metavar="SHARE", help="with --observations: the "
-                        "interval around each that holds this share, such as 0.9, by the errors on "
-                        "data that fit held out")  # fmt: skip
+    parser.add_argument("--steps", type=int, required=True, help="number of steps ahead")
+    parser.add_argument("--observations", action="store_true", help="forecast observations, in "
+                        "their own units and columns, instead of latents")  # fmt: skip
+    parser.add_argument("--interval", type=float, metavar="SHARE", help="with --observations: an "
+                        "interval around each value that holds this share, such as 0.9, from the "
+                        "errors on data that fit held out")  # fmt: skip
     parser.add_argument("--modes", choices=FORECASTS, help="hold the last mode (default), or let "
-                        "modes move as a Markov chain; gated models read them off the "
+                        "modes change as a Markov chain; gated models read them off the "
                         "state")  # fmt: skip
-    parser.add_argument("--control", metavar="FILE", help="control input: one row per forecast "
-                        "step, for all trials alike or one trial after the other; the first row "
-                        "acts on the last observed step; one row more is the input at the last "
-                        "forecast step, for observations that see it")  # fmt: skip
+    parser.add_argument("--control", metavar="FILE", help="the control input to come: one row per "
+                        "forecast step, for all trials alike or one trial after the other. The "
+                        "first row acts on the last observed step. One row more is the input at "
+                        "the last forecast step, for observations that see it")  # fmt: skip
     parser.add_argument(
         "--out", metavar="FILE", help=".npz, .npy, .csv, .tsv or .parquet (default: CSV to stdout)"
     )

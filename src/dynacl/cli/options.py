@@ -1,4 +1,4 @@
-"""Options that several commands have in common."""
+"""Options that several commands share. It never reads what they name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from dynacl.data.missing import MAX_GAP, WAYS
 from dynacl.values import Seed
 
 SHARED: dict[str, dict[str, Any]] = {
-    "--seed": {"type": Seed().from_text, "default": 0, "help": "of every random draw (default: 0)"},
-    "--force": {"action": "store_true", "help": "overwrite what is there"},
+    "--seed": {
+        "type": Seed().from_text,
+        "default": 0,
+        "help": "seed of all random numbers (default: 0)",
+    },
+    "--force": {"action": "store_true", "help": "overwrite what exists"},
     "--quiet": {"action": "store_true", "help": "show no progress"},
     "--json": {"action": "store_true", "help": "print one JSON object"},
     "--device": {"default": "auto", "help": "auto, cpu, cuda or mps (default: auto)"},
@@ -28,22 +32,22 @@ def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None
     """The file with the data, and what of it to use: what `files.read` reads."""
     few = "?" if optional else None
     parser.add_argument("data", metavar="DATA", nargs=few, help=" ".join(BY_SUFFIX))
-    add = parser.add_argument_group("data", "what of DATA to use; `dynacl inspect` shows what is "
-                                    "inside").add_argument  # fmt: skip
-    add("--key", metavar="NAME", help="the array that is observed, or columns of a table, with "
-        "commas between; patterns such as 'unit_*' too")  # fmt: skip
+    add = parser.add_argument_group("data", "which part of DATA to use; `dynacl inspect` shows "
+                                    "what is inside").add_argument  # fmt: skip
+    add("--key", metavar="NAME", help="the observations: an array, or columns of a table separated "
+        "by commas; patterns such as 'unit_*' work, too")  # fmt: skip
     add("--control-key", metavar="NAME", help="the same, for the control input")
-    add("--label-key", metavar="NAME", help="the same, for labels, which are kept beside the data")
+    add("--label-key", metavar="NAME", help="the same, for labels, which training never sees")
     add("--trial-key", metavar="NAME", help="the trial of each step; or bounds, lengths or epochs")
     add("--time-key", metavar="NAME", help="the time of each step")
-    add("--no-control", action="store_true", help="leave out the file's control input")
-    add("--transpose", action="store_true", help="its tables are (features, time)")
-    add("--trial-length", type=int, metavar="N", help="cut the data into trials of this length")
-    add("--min-length", type=int, metavar="N", default=1, help="leave out shorter trials")
-    add("--missing", choices=WAYS, default=WAYS[0], help="where values are missing: stop (default),"
-        " cut trials there, or bridge short gaps by a line")  # fmt: skip
-    add("--max-gap", type=int, metavar="N", default=MAX_GAP, help="steps that are bridged, at most "
-        f"(default: {MAX_GAP})")  # fmt: skip
+    add("--no-control", action="store_true", help="ignore the control input of the file")
+    add("--transpose", action="store_true", help="for tables that are (features, time)")
+    add("--trial-length", type=int, metavar="N", help="cut the data into trials of N steps")
+    add("--min-length", type=int, metavar="N", default=1, help="leave out trials with fewer steps")
+    add("--missing", choices=WAYS, default=WAYS[0], help="what to do where values are missing: "
+        "stop (default), cut trials there, or bridge short gaps by a line")  # fmt: skip
+    add("--max-gap", type=int, metavar="N", default=MAX_GAP, help="the longest gap that is "
+        f"bridged, in steps (default: {MAX_GAP})")  # fmt: skip
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -56,9 +60,11 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=positive, help="fits at the same time (default: one per core)"
     )
-    threads = "per fit; part of its name, as it changes the last digits (default: 1)"
+    threads = (
+        "threads per fit (default: 1); they change the last digits, so results keep them apart"
+    )
     parser.add_argument("--threads", type=positive, default=1, help=threads)
-    parser.add_argument("--scheduler", metavar="tcp://…", help="of a Dask cluster that is running")
+    parser.add_argument("--scheduler", metavar="tcp://…", help="a running Dask cluster")
 
 
 def positive(text: str) -> int:

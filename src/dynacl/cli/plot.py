@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_data(parser, optional=True)
     parser.add_argument("--beside", nargs="+", metavar="RUN", default=[], help="other runs on the "
-                        "same kind of data: how alike are their embeddings of DATA?")  # fmt: skip
+                        "same kind of data, to compare their embeddings of DATA with")  # fmt: skip
     parser.add_argument("--format", choices=FORMATS, default="png", help="(default: png)")
     parser.add_argument("--out", metavar="FOLDER", help="(default: RUN/plots)")
     add_shared(parser, "--force", "--device")
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
         for name, drawn in pictures.items():
             save_figure(drawn.figure, out / f"{_safe(name)}.{options.format}", dpi=300)
     if series is None:
-        print(f"{options.run}: its data are not to be found; drawn without data", file=sys.stderr)
+        print(f"{options.run}: its data cannot be found; drawn without data", file=sys.stderr)
     print(f"{out}: {len(pictures)} pictures: {', '.join(map(_safe, pictures))}")
 
 

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
     made = ["report", *options.words[1:]] if options.words else ["report", options.run]
     write(out, Path(options.run), model, series, source, made)
     if series is None:
-        print(f"{options.run}: its data are not to be found; reported without data",
+        print(f"{options.run}: its data cannot be found; reported without data",
               file=sys.stderr)  # fmt: skip
     print(out)
 

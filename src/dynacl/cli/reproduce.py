@@ -18,17 +18,19 @@ dynacl reproduce --status results"""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", metavar="NAME", help="see --list")
     parser.add_argument("--list", action="store_true", help="name every table and figure")
-    parser.add_argument("--status", metavar="OUT", help="what a folder of results holds")
+    parser.add_argument("--status", metavar="OUT", help="show what a folder of results holds")
     parser.add_argument("--scale", choices=SCALES, default="quick", help="(default: quick)")
     parser.add_argument(
         "--protocol", choices=TRAINING, default="ours", help="how to train (default: ours)"
     )
-    only = "this row alone, or rows by a pattern such as 'lds/*'; again for more"
+    only = "only this row, or the rows of a pattern such as 'lds/*'; repeat it for several"
     parser.add_argument("--only", metavar="ROW", action="append", default=[], help=only)
     parser.add_argument(
-        "--seeds", type=_whole, nargs="+", metavar="N", help="these seeds of a model"
+        "--seeds", type=_whole, nargs="+", metavar="N", help="only these seeds of the models"
     )
-    parser.add_argument("--datasets", type=_whole, nargs="+", metavar="N", help="these data sets")
+    parser.add_argument(
+        "--datasets", type=_whole, nargs="+", metavar="N", help="only these data sets"
+    )
     add_engine(parser)
     parser.add_argument("--out", default="results", metavar="FOLDER", help="(default: results)")
     folder = os.environ.get("DYNACL_DATA")

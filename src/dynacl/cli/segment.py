@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_data(parser)
     parser.add_argument("--min-duration", type=int, default=1, metavar="STEPS", help="the fewest "
-                        "steps that a mode lasts (default: 1)")  # fmt: skip
+                        "steps that a segment may last (default: 1)")  # fmt: skip
     parser.add_argument("--stickiness", type=float, default=1.0, metavar="FACTOR", help="divide "
-                        "the estimated odds of leaving a mode by this; more gives fewer and "
-                        "longer segments (default: 1)")  # fmt: skip
+                        "the estimated odds of leaving a mode by this; a larger factor gives fewer "
+                        "and longer segments (default: 1)")  # fmt: skip
     parser.add_argument("--out", metavar="FILE", help=".csv: a table with one row per segment; "
                         ".json: durations and transitions too (default: CSV to "
                         "stdout)")  # fmt: skip

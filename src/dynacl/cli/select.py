@@ -31,10 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = f"some of {', '.join(BY_NAME)} (default: linear)"
     parser.add_argument("--dynamics", dest="names", type=_names, default=("linear",),
                         metavar="NAME,NAME,…", help=names)  # fmt: skip
-    parser.add_argument("--folds", type=int, default=2, metavar="N", help="fits of each choice, "
+    parser.add_argument("--folds", type=int, default=2, metavar="N", help="fits per candidate, "
                         "each with another fifth of the data held out (default: 2)")  # fmt: skip
-    parser.add_argument("--out", metavar="FOLDER", help="keep every result, the table and a "
-                        "picture; the same command goes on from there")  # fmt: skip
+    parser.add_argument("--out", metavar="FOLDER", help="keep all results, the table and a "
+                        "figure there; the same command goes on from them")  # fmt: skip
     add_engine(parser)
     add_shared(parser, "--quiet", "--json")
     add_model_options(parser, without=("n_components", "dynamics", "n_modes"))

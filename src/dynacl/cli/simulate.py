@@ -29,7 +29,7 @@ def _noise(text: str) -> float | list[float]:
 
 
 SYSTEM_OPTIONS: dict[str, dict[str, Any]] = {
-    "d": {"type": int, "help": "latent dimensions"},
+    "d": {"type": int, "help": "number of latent dimensions"},
     "noise": {
         "type": _noise,
         "metavar": "0.1,0.2,…",
@@ -37,22 +37,28 @@ SYSTEM_OPTIONS: dict[str, dict[str, Any]] = {
     },
     "angle": {"type": float, "help": "rotation angle in degrees (lds: ±, slds: at most)"},
     "modes": {"type": int, "help": "number of modes (slds)"},
-    "switch_probability": {"type": float, "help": "per step and per other mode (slds)"},
-    "concentration": {"type": float, "help": "of the starts around one point (sphere)"},
+    "switch_probability": {"type": float, "help": "probability per step and per other mode (slds)"},
+    "concentration": {
+        "type": float,
+        "help": "concentration of the starts around one point (sphere)",
+    },
     "control": {"choices": CONTROLS, "help": "control input (control-…)"},
     "dt": {"type": float, "help": "step size (lorenz, rossler)"},
     "start": {"type": float, "nargs": 3, "help": "starting point (lorenz, rossler)"},
-    "mixing": {"choices": ("mlp", "linear", "none"), "help": "from latents to observations"},
-    "layers": {"type": int, "help": "layers of the mixing MLP"},
-    "observed": {"type": int, "help": "observed dimensions"},
+    "mixing": {
+        "choices": ("mlp", "linear", "none"),
+        "help": "the map from latents to observations",
+    },
+    "layers": {"type": int, "help": "number of layers of the mixing MLP"},
+    "observed": {"type": int, "help": "number of observed channels"},
     "rank": {"type": int, "help": "rank of a mixing that is not injective"},
-    "observation_noise": {"type": float, "help": "standard deviation of noise on observations"},
+    "observation_noise": {"type": float, "help": "standard deviation of the noise on observations"},
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("system", nargs="?", choices=list(simulate.PRESETS), help="a data set, of "
-                        "the paper except rossler; the options below replace its settings"
+    parser.add_argument("system", nargs="?", choices=list(simulate.PRESETS), help="a data set: "
+                        "all but rossler are the paper's; the options below replace its settings"
                         )  # fmt: skip
     parser.add_argument("--again", metavar="FILE", help="new trials of the system in this file")
     parser.add_argument("--trials", type=int, help="number of trials")
