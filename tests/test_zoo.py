@@ -246,6 +246,10 @@ def test_recipe_is_of_code_and_not_of_words(monkeypatch: pytest.MonkeyPatch) -> 
     assert same('"""A."""\nx = 1') == same('"""B."""\nx = 1  # one')
     assert same('f(1, "some help")') == same('f(1, "other help")')
     assert same('f("a")') != same('f("b")')
+    assert same("f()") == same('f()\nif x > 1:\n    bar.say("now")')
+    assert same('raise A("a")') == same('raise B(f"{x}", "b")')
+    assert same("if x:\n    f()") != same("if y:\n    f()")
+    assert same("bar.show(1)") != same("bar.show(2)")
     assert same("x = 1") != same("x = 2")
     assert len(keeping.recipe()) == 8
     number = Path(keeping.dynacl.__file__).with_name("_version.py").read_text()

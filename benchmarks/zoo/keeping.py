@@ -53,22 +53,29 @@ def recipe(dynamics: str | None = None) -> str:
 
 
 def _without_words(text: str) -> str:
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [part for part in body if not _is_text(part)]  # type: ignore[attr-defined]
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            node.value = ""  # a sentence: help, a reason, an error
-    return ast.dump(tree)
+    return ast.dump(_Deeds().visit(ast.parse(text)))
 
 
-def _is_text(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+class _Deeds(ast.NodeTransformer):
+    """Code without what it says: docstrings, sentences, warnings, errors and lines of progress."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        value = node.value
+        says = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+        says = says and value.func.attr in ("warn", "say")  # type: ignore[attr-defined]
+        text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+        return None if says or text else self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        return None
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        self.generic_visit(node)
+        return node if node.body or node.orelse else None
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        sentence = isinstance(node.value, str) and " " in node.value
+        return ast.Constant("") if sentence else node
 
 
 def path(seed: int, scale: str, ending: str = "jsonl") -> Path:
