@@ -1,4 +1,8 @@
-"""dynacl: identify hidden dynamics from time series by dynamics contrastive learning."""
+"""dynacl: identify hidden dynamics from time series by dynamics contrastive learning.
+
+`__all__` names what is public. Each name is loaded when it is first used: importing the
+package costs milliseconds, where PyTorch costs seconds.
+"""
 
 import os
 from typing import TYPE_CHECKING

@@ -1,4 +1,7 @@
-"""From a request to a run: its parts, and the settings that they want. Bad requests end here."""
+"""From a request to a run: builds the parts and merges the settings that they want.
+
+Requests that cannot be met end here, in an error. It never trains.
+"""
 
 from __future__ import annotations
 

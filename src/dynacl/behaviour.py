@@ -1,8 +1,8 @@
-"""What latents and modes tell of labels, such as a position, a stimulus or an action.
+"""What latents and modes say about labels, such as a position, a stimulus or an action.
 
-Decoders of scikit-learn are fitted to some trials and scored on others. Beside the latents stand as
-many principal components of what the encoder sees, and the observations themselves; and the latents
-again with labels that were shifted in a circle against them, which is what chance gives.
+Decoders of scikit-learn are fitted to some trials and scored on others. The latents are compared
+with as many principal components of what the encoder sees, with the observations themselves, and
+with chance: the latents again, with labels that were shifted in a circle against them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a run keeps beside its weights: its readout, its errors, and what it is compared with.
+"""What a run keeps besides its weights: its readout, its errors, and the models beside it.
 
-All of it is fitted when training stands still, to what the run trained on, and saved with a model.
+All of it is fitted to the training data when training stops, and saved with the model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""config.json of a saved model: what may stand in it, and that what stands in it is so.
+"""config.json of a saved model: what it may contain, and the checks of what it contains.
 
-Parameters and settings are checked by the kinds that they declare; sizes, by the weights that are
-there, before anything of that size is built.
+Parameters and settings are checked by the kinds that they declare. Sizes are checked by the weights
+in the file, before anything of that size is built.
 """
 
 from __future__ import annotations

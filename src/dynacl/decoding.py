@@ -1,10 +1,10 @@
-"""Modes of a whole sequence: what all of its steps together say of each.
+"""Modes of a whole sequence: what all of its steps together say about each of them.
 
 One step says little about its mode where the encoder is a little off, but neighbouring steps mostly
-share theirs. So the modes are taken for a hidden Markov chain: a step's evidence is a Gaussian
-around each mode's prediction, and how modes follow each other is a matrix. The matrix and the width
-of the Gaussian are estimated by expectation-maximisation from the data that are decoded; nothing is
-told. The mode of a step is the likeliest one given the whole sequence.
+share theirs. So the modes are treated as a hidden Markov chain: a step's evidence is a Gaussian
+around each mode's prediction, and a matrix says how modes follow each other. The matrix and the
+width of the Gaussian are estimated by expectation-maximisation from the data that are decoded,
+never from labels. The mode of a step is the likeliest one given the whole sequence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What data cannot be, or can hardly be meant to be: said at once, in a sentence."""
+"""Data that cannot be right, or are hardly meant to be so: said at once, in one sentence."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """DCL: the scikit-learn face of the method. It checks, delegates and remembers; no mathematics.
 
-`__init__` only stores; what is learned ends in an underscore.
+`__init__` only stores its arguments. Names of learned attributes end in an underscore.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     ----------
     encoder_, dynamics_, similarity_ : nn.Module
     settings_ : Settings, as they were used.
-    reasons_ : dict, why settings are not those of the protocol.
-    history_ : list of dict, the loss and its parts over the steps, and from the judge's first look
-        on `held_out`: the mean logarithm of what is missed of held-out observations.
+    reasons_ : dict, why a setting is not that of the protocol, by its name.
+    history_ : list of dict, the loss and its parts over the training; from the judge's first look
+        on also `held_out`, the mean logarithm of what is missed of held-out observations.
     held_out_ : HeldOut or None, what the model misses of the observations that `fit` held out, by
         number of steps ahead, beside its linear start, an autoregression and persistence.
-    scores_ : dict, `score` of the training data, and of those that `fit` held out.
+    scores_ : dict, `score` of the training data and of the data that `fit` held out.
     verdict_ : str, what the judge handed out, and what it misses; empty where nothing was held out.
         With dynamics="auto", first what was chosen, and why.
     choice_ : Selection or None, the candidates of dynamics="auto" and what they miss.
-    readout_ : nn.Module, from latents to observations; fitted when the training is over.
-    canonical_correlations_ : array or None, of a window with the window after it, falling. For a
-        linear system and mixing those that are not near 0 number the dimensions of the state; in
-        general they are an upper bound.
-    transitions_ : array (K, K) or None, how often one hidden mode follows another.
+    readout_ : nn.Module, the map from latents to observations, fitted when training is over.
+    canonical_correlations_ : array or None, correlations between a window and the next one, largest
+        first. If system and mixing are linear, as many of them are not near 0 as the state has
+        dimensions; in general their number is an upper bound.
+    transitions_ : array (K, K) or None, the probability that one hidden mode follows another.
     mode_usage_ : array (K,) or None, the share of steps in each hidden mode.
     unused_modes_ : list or None, modes with less than a tenth of an even share of the steps.
     alike_modes_ : list or None, pairs of modes that may be one regime, split in two.
-    stability_ : Stability or None, what `stable` has changed, and what that costs.
+    stability_ : Stability or None, what `stable` changed and what that costs.
     spectral_radius_ : array (K,) or None, |λ| of the largest eigenvalue of each mode.
     spectrum_ : Spectrum or None, eigenvalues, time constants and frequencies of each mode.
     n_features_in_, n_iter_ : int
-    feature_names_in_ : array of str, where X had names for its columns.
-    control_names_in_ : tuple of str or None, where u had.
+    feature_names_in_ : array of str, the names of the columns of X, if it had any.
+    control_names_in_ : tuple of str or None, the names of the columns of u, if it had any.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     # -- learning ------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, *, u: Any = None, callback: Callback | None = None) -> DCL:
-        """Learn encoder and dynamics from X: a (T, D) array, a list of them, or a TimeSeries."""
+        """Learn encoder and dynamics from X: a (T, D) array, a list of arrays, or a TimeSeries."""
         warn_of_y(y, u)
         series = self._series(X, u, reset=True)
         try:
@@ -169,7 +169,7 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     def partial_fit(
         self, X: Any, y: Any = None, *, u: Any = None, callback: Callback | None = None
     ) -> DCL:
-        """Go on for another max_iter steps, on this data; the input scaling stays as it was."""
+        """Train for another max_iter steps on these data; the scaling of the input stays."""
         warn_of_y(y, u)
         if not hasattr(self, "run_"):
             return self.fit(X, u=u, callback=callback)
@@ -194,7 +194,7 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     ) -> DCL:
         """Take an interrupted fit to its end, exactly as if it had not been interrupted.
 
-        max_iter: a later end, for a fit that is not long enough; finished ones go on, too.
+        max_iter: a later end, for a fit that was too short. A finished fit goes on, too.
         """
         check_is_fitted(self, "run_")
         series = self._driven(X, u)
@@ -210,7 +210,7 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         return self._train(series, callback, self.run_.settings.max_iter)
 
     def settle(self, X: Any, *, u: Any = None) -> DCL:
-        """Make a run that stands still ready for use, as `fit` does at its end."""
+        """Make a stopped run ready for use, as `fit` does at its end."""
         series = self._driven(X, u)
         return self._settle(series, *assembly.held_out(self.run_, series))
 
@@ -219,9 +219,9 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     def transform(self, X: Any, *, u: Any = None, pad: bool = False) -> Any:
         """Latents, one row per step: array in, array out; list of trials in, list out.
 
-        With time lags, the first steps of a trial have no full window and are left out; pad=True
-        keeps them, as if the trial had stood still before its start. u: the control input, where
-        latents are told from past inputs too (`control_lags`).
+        With time lags, the first steps of a trial have no full window and are left out. pad=True
+        keeps them, as if the trial had stood still before its start. u: the control input, needed
+        if the encoder sees past inputs (`control_lags`).
         """
         check_is_fitted(self, "encoder_")
         series, past = self._seen(X, u), 0 if pad else self.settings_.past
@@ -230,11 +230,11 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         return self._latents_like(X, series, x, past)
 
     def modes(self, X: Any, *, u: Any = None, decode: str = "sequence") -> Any:
-        """The mode of each step, T_i − Δ per trial: it takes x_{t+Δ} to tell the mode of step t.
+        """The mode of each step, T_i − Δ per trial: that of step t is inferred from x_{t+Δ}, too.
 
-        decode: "sequence" gives the likeliest mode of each step given its whole trial; how modes
-        follow each other is estimated from all of X. "step" looks at each step alone, as the paper
-        does.
+        decode: "sequence" gives the likeliest mode of each step given its whole trial, with the
+        transitions between modes estimated from all of X. "step" looks at each step alone, as the
+        paper does.
         """
         check_is_fitted(self, "encoder_")
         if decode not in DECODERS:
@@ -249,11 +249,11 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     def segment(
         self, X: Any, *, u: Any = None, min_duration: int = 1, stickiness: float = 1.0
     ) -> Segmentation:
-        """When each trial is in which mode: a table of segments, how certain each is, durations.
+        """When each trial is in which mode: a table of segments with durations and certainties.
 
-        min_duration: the fewest steps that a mode lasts; of all sequences of modes that keep to it,
-        the likeliest is taken. stickiness: the odds of leaving a mode, as they are estimated from
-        X, are divided by it. With 1 and 1 the modes are those of `modes`.
+        min_duration: the fewest steps that a segment may last; the result is the likeliest of all
+        sequences of modes that keep to it. stickiness: a factor that divides the estimated odds of
+        leaving a mode. With 1 and 1 the modes are those of `modes`.
         """
         check_is_fitted(self, "encoder_")
         if not POSITIVE.accepts(stickiness):
@@ -271,8 +271,8 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     def predict(self, X: Any, *, u: Any = None) -> Any:
         """Latents one step ahead: row t is the prediction of x_{t+Δ}, from steps up to t only.
 
-        A model with hidden modes holds the mode of the step before. At the first step of a trial,
-        where none is known, it predicts the mean over its modes.
+        A model with hidden modes keeps the mode of the step before. At the first step of a trial no
+        mode is known, and it predicts the mean over its modes.
         """
         check_is_fitted(self, "encoder_")
         whole = self._driven(X, u)
@@ -283,10 +283,10 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
     def prediction_score(
         self, X: Any, y: Any = None, *, u: Any = None, horizons: Sequence[int] | None = None
     ) -> float:
-        """R² of observations, the mean over several numbers of steps ahead; higher is better.
+        """R² of predicted observations, averaged over several numbers of steps ahead.
 
-        From the past alone, and back to observations by `readout_`. horizons: steps ahead; None:
-        those that `fit` took for its data, 1 to as far as observations are correlated.
+        Predictions come from the past alone. horizons: the numbers of steps; None: those that `fit`
+        chose for its data, from 1 to as far as observations are correlated. Higher is better.
         """
         check_is_fitted(self, "encoder_")
         ahead = self.run_.horizons if horizons is None else horizons

@@ -1,4 +1,4 @@
-"""What a fitted model says of its dynamics: spectrum, use of its modes, stability."""
+"""What a fitted model says about its dynamics: spectrum, use of modes, stability."""
 
 from __future__ import annotations
 

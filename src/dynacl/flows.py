@@ -1,4 +1,4 @@
-"""The flow that a model has found: where it stands still, and its equations beside the truth."""
+"""The flow of a fitted model: where it stands still, and its equations beside the truth."""
 
 from __future__ import annotations
 

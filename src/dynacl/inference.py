@@ -1,4 +1,4 @@
-"""What a trained run says of data: latents, modes, predictions, roll-outs.
+"""What a trained run says about data: latents, modes, predictions, roll-outs. It never trains.
 
 Arrays in and out, a bounded number of rows at a time; what `make` gives for those that have a row
 per step may lie on a disk. x is always one row per step of a series that

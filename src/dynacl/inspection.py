@@ -1,6 +1,6 @@
 """What is in a file, what of it would be used, and what looks wrong with it.
 
-Nothing is refused here: what `fit` would stop at is told.
+Nothing is refused here: it only reports what `fit` would stop at.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How far observations come out from their forecast: intervals from errors on held-out data.
+"""Intervals around forecasts, from errors on held-out data.
 
-Nothing is assumed of the errors but that those to come are like those that were: their quantiles
-are kept by channel and number of steps ahead, on the cautious side of what so many errors tell
-(as in conformal prediction, Vovk et al. 2005).
+The only assumption is that errors to come are like errors so far. Their quantiles are kept by
+channel and number of steps ahead, on the cautious side of what so many errors tell (as in conformal
+prediction, Vovk et al. 2005).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A fitted model in a folder: what it was asked for, what it learned, what was found out about it.
+"""A fitted model in a folder: what was asked for, what it learned, and what was measured of it.
 
 Weights are safetensors and the rest is JSON (`persistence`); no code is kept, and none is run.
 """

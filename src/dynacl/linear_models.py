@@ -1,4 +1,4 @@
-"""Linear models of observations that take no training: what every other model must beat.
+"""Linear models of observations, fitted in closed form: what every other model must beat.
 
 `ARX` predicts the next frame from past frames and inputs; `LinearStateSpace` from the best linear
 state. Both are least squares in float64, and predict several steps ahead by repeating one.

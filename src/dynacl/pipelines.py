@@ -1,4 +1,4 @@
-"""Trials through a scikit-learn `Pipeline`: transformers of rows, applied to the rows of trials."""
+"""Trials through a scikit-learn `Pipeline`: transformers of rows that keep the bounds of trials."""
 
 from __future__ import annotations
 

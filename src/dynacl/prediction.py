@@ -1,9 +1,9 @@
-"""How well observations are predicted that a model was not trained on: one function for all.
+"""How well a model predicts observations that it was not trained on: one function for all uses.
 
 A prediction starts from a window of observations, goes h steps by the dynamics, and comes back to
-observations by the readout. Beside it stand models that take no training: the best linear state, a
-vector autoregression of the same lags, the identity control, for which the latents do not change,
-and persistence, for which the observations do not.
+observations by the readout. It is compared with models that take no training: the best linear
+state, a vector autoregression of the same lags, the identity control (the latents stay as they are)
+and persistence (the observations do).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which model is better: predictions of observations that none of them was trained on."""
+"""Which model is better, by predictions of observations that none of them was trained on."""
 
 from __future__ import annotations
 

@@ -4,10 +4,9 @@ It is fitted once, on rows x̂_t → y_t of the training data, never on predicte
 readout would then learn the dynamics itself. A linear readout would favour linear encoders, as
 observations bend where latents do not.
 
-A prediction may see the input at the step that it is of, too (`feed`). An input acts on an
-observation at once where there is feedthrough, y_t = g(x_t) + D u_t. Latents of a window that has
-y_t know of that already; predicted ones do not. What is added is linear in the input alone, so it
-cannot learn the dynamics.
+A prediction may also see the input at its own step (`feed`). With feedthrough, an input acts on an
+observation at once, y_t = g(x_t) + D u_t. Latents of a window that contains y_t know that already;
+predicted ones do not. What is added is linear in the input alone, so it cannot learn the dynamics.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Dynamics fitted anew to the latents found so far: in the middle of training, and at its end.
+"""Dynamics fitted anew to the present latents: in the middle of training, and at its end.
 
-Gradient descent may leave two modes merged, or modes that fit few pairs and throw others far away;
-least squares and argmin in turn do not. Only observations are used.
+Gradient descent may leave two modes merged, or modes that fit few pairs and throw others far away.
+Least squares and argmin in turn avoid that. The truth is never used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a user asked for: parts and settings. What of it cannot be is refused in one sentence."""
+"""What a user asked for: parts and settings. What is impossible is refused in one sentence."""
 
 from __future__ import annotations
 

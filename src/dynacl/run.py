@@ -1,4 +1,4 @@
-"""A run: everything that training needs to go on, and nothing that it does."""
+"""A run: all the state that training needs to go on. The training itself is elsewhere."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The likelihood of a state is that of the similarity φ around the prediction, as wide as the errors
 are. Nothing in a fitted model says how wide that is: a good contrast needs no calibrated scale. So
 the width is estimated, on one half of the steps for the other half, and the other way round.
-Predictions that tell nothing then score about 0, learned by heart or not.
+Predictions that tell nothing then score about 0, even if the data were learned by heart.
 """
 
 from __future__ import annotations

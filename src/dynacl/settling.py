@@ -1,6 +1,6 @@
-"""What is done to a run that stands still, and what is read off it: ready for use.
+"""Makes a run ready for use when training stops, and says what is then read off it.
 
-At the end of `fit`, and at each of its checkpoints.
+This happens at the end of `fit` and at each of its checkpoints.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NUMBERS = 4_000_000  # … where errors of all modes are so many numbers: second
 
 
 class Settled(NamedTuple):
-    """What is read off a run that stands still; None: it does not apply."""
+    """What is read off a stopped run; None: it does not apply."""
 
     transitions: Array | None  # (K, K): how often one hidden mode follows another
     usage: Array | None  # (K,): the share of steps in each hidden mode

@@ -1,4 +1,4 @@
-"""Dynamics whose roll-outs stay bounded: changed once training stands still, and what that costs.
+"""Dynamics whose roll-outs stay bounded: how they are changed when training stops, and the cost.
 
 Training itself is free: the optimum of its loss is (I − ΣS⁻¹)⁻¹ A, whose radius may be above 1
 where that of A is not. A run that goes on does so with what it had learned.

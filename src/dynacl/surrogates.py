@@ -1,9 +1,9 @@
-"""Data that keep some of what a recording has and lose the rest: what a finding is held against.
+"""Surrogates: data that keep some properties of a recording and lose the rest, to compare with.
 
 Shuffled time keeps the values and loses every dependence on the past. Random phases keep the
 spectra of all channels and between them, so all that is linear, and lose the rest (Theiler et al.
-1992; Prichard & Theiler 1994). A circular shift keeps all of one signal and loses what it has to do
-with another; it says nothing of a signal by itself.
+1992; Prichard & Theiler 1994). A circular shift keeps all of one signal and loses its relation to
+another; it says nothing about a signal by itself.
 """
 
 from __future__ import annotations

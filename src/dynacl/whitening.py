@@ -1,4 +1,4 @@
-"""What observations are made of: their scale, their signal, and how much of a state they show."""
+"""The scale of observations, their signal and noise, and how much of a state they show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is there dynamics in these data, and does this model have it? No truth is needed.
+"""Are there dynamics in these data, and does this model have them? It never needs the truth.
 
 Predictions of observations that the model was not trained on, beside those of models that know
 less; the same of refits to data that lost their order or all that is not linear; and how alike

@@ -1,7 +1,7 @@
 """Files that are written whole or not at all.
 
 A file is written beside its place, flushed to the disk and renamed into it, so a crash or a full
-disk leaves what was there. What a killed process left beside a file is removed at the next start.
+disk leaves the old file. What a killed process left beside a file is removed at the next start.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What is held out, and how far ahead it is predicted.
 
 Each fold holds out another fifth of the trials, or of the pieces of long ones. Predictions go as
-far as observations are correlated, a third of that, and three times that: a dimension or a mode
-that is missing shows when the dynamics is followed for long. One step ahead, observations hardly
-move, and latents too many help the readout more than the dynamics.
+far as observations are correlated, a third of that, and three times that. A missing dimension or
+mode shows only when the dynamics are followed for long: one step ahead, observations hardly move,
+and superfluous latents help the readout more than the dynamics.
 """
 
 from __future__ import annotations

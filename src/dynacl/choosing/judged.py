@@ -1,8 +1,8 @@
 """What a choice misses of held-out data, in decibels.
 
-A signal-to-noise ratio: 10 log10 of the variance of observations that is predicted over that which
-is missed, the mean over several numbers of steps ahead. Where little is missed it counts how much
-less, where little is predicted how much more: one scale for clean and for noisy data.
+A signal-to-noise ratio: 10 log10 of the variance of observations that is predicted over the
+variance that is missed, averaged over several numbers of steps ahead. It is one scale for clean
+data, where little is missed, and for noisy data, where little is predicted.
 """
 
 from __future__ import annotations

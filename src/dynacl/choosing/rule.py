@@ -1,7 +1,7 @@
 """Which choice is recommended: the simplest that is not clearly behind the best.
 
-A dimension or a mode that is missing costs many decibels. One too many gains tenths, and that is
-no chance: a further function of the state helps the encoder and the readout with a bent mixing. No
+A missing dimension or mode costs many decibels. A superfluous one gains tenths, and not by chance:
+one more function of the state helps the encoder and the readout to undo a curved mixing. No
 standard error tells the two apart, so a gain below `CLEARLY` counts as none (docs/choosing.md).
 """
 

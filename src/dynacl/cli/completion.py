@@ -1,6 +1,6 @@
 """`dynacl completion`: what a shell needs to complete commands, options and their values.
 
-The script is written once and knows all words, so that completing starts no Python.
+The script is written once and knows all words, so completing a word never starts Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`dynacl demo`: the tour."""
+"""`dynacl demo`: the tour, from simulated data to a report."""
 
 from __future__ import annotations
 

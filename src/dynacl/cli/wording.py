@@ -1,4 +1,4 @@
-"""What the library says, in the words of the command line."""
+"""Messages of the library, in the words of the command line: `--key` and not `key`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Missing values: where they are, and series without them.
 
-Trials are cut where something is missing, or short gaps are bridged by a line. Rows of control and
-labels go with those of the observations.
+Trials are cut where something is missing, or short gaps are bridged by a straight line. Rows of
+control and labels go with those of the observations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which entries of a file are what to a series: observations, control, labels, trials, times.
 
-The same for every format. A user names entries by keys; what is not named is taken as far as there
-is no doubt, and said where there may be one.
+The same for every format. A user names entries by keys. An entry without a key is used if there is
+no doubt what it is; where there may be doubt, the user is told.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TimeSeries: observations in trials, with control input, labels and truth where there are some.
 
-Labels and truth ride along for evaluation; training never looks at them.
+Labels and truth are carried along for evaluation. Training never looks at them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Dynamics f: where a latent state goes in one step.
 
-`base.Dynamics` lists what a model says of itself. `BY_NAME` is the only place that knows names: a
-new model is one file and one line in it. What is here is loaded when it is first asked for, so that
-the names can be listed without PyTorch.
+`base.Dynamics` lists what a model says about itself. `BY_NAME` is the only place that knows names:
+a new model is one file and one line there. Models are loaded when they are first asked for, so that
+their names can be listed without PyTorch. Nothing here knows the loss.
 """
 
 from __future__ import annotations

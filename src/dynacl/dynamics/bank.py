@@ -1,4 +1,4 @@
-"""A bank of linear maps, one for each mode: what switching and tiled dynamics share."""
+"""A bank of linear maps, one per mode: what switching and tiled dynamics share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a dynamics model says of itself.
+"""What a dynamics model says about itself. It never knows the loss.
 
 A model must implement
-    step(x, u, weights)     one step ahead, the modes weighed as told
+    step(x, u, weights)     one step ahead, with the modes weighed by `weights`
 
 It may say, by class attributes and methods (here with their defaults)
     context                 how many embeddings before the present it looks at (0)
@@ -16,22 +16,22 @@ It may say, by class attributes and methods (here with their defaults)
     bank(x, u)              every mode's prediction, if it has modes
     ends(x, controls)       where every mode leads in several steps
     leap(x, steps)          where it leads in several steps without control, if that has a short way
-    if_seen_whole()         what it wishes too where observations have as many dimensions as it has
-    if_noise_shows()        what it wishes beside, where the noise in them can be seen by itself
+    if_seen_whole()         further wishes where observations have as many dimensions as the state
+    if_noise_shows()        still further ones where the noise in them can be measured by itself
     mode_weights(x)         how it weighs its modes by itself, if it reads them off the state
-    refit(x, x_next, u)     how it is fitted to latents that are there already (gradient descent)
-    bound(x, x_next, u)     how it is made so, where it is used at these states (an error)
-    penalties               on what bends, which such a fit can take; held-out data choose (0 alone)
-    one_regime()            a model with one mode for all, by which hidden modes are judged (None)
-    linear_maps()           its linear maps, one for each mode, if it has any (None)
+    refit(x, x_next, u)     how it is fitted to given latents (gradient descent)
+    penalties               penalties on curvature to try in such a fit; held-out data choose (0)
+    bound(x, x_next, u)     how its roll-outs are bounded, for use at these states (an error)
+    one_regime()            a model with a single mode, by which hidden modes are judged (None)
+    linear_maps()           its linear maps, one per mode, if it has any (None)
     library()               the functions of the state whose sum it is, if it has equations (None)
     observe(x)              what it takes from the encoder's states before a training step (nothing)
-    unit_scale(x)           how predictions get unit length, where only directions count (nothing)
+    unit_scale(x)           how predictions get unit length, if only directions count (nothing)
 
 It inherits
     forward(x, x_next, u)   the prediction of x_next; a hidden mode is inferred from x_next
     errors, modes           the squared error of each mode, and the mode of a pair
-    begin, anneal           what the training tells it
+    begin, anneal           what training tells it: its settings, and how far it has come
 """
 
 from __future__ import annotations

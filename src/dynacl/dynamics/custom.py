@@ -1,4 +1,4 @@
-"""A plain nn.Module as dynamics."""
+"""A user's own nn.Module as dynamics, with the facts that it declares as attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modes that the state itself tells."""
+"""Gated dynamics: the state itself tells which mode acts, so forecasts can switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No dynamics: the baseline."""
+"""Identity dynamics: the state stays where it is. This is the baseline without dynamics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear dynamics."""
+"""Linear dynamics: x' = A x (+ b) (+ B u)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The true system in place of a learned one."""
+"""The true system in place of learned dynamics. It never learns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dynamics that look back."""
+"""Recurrent dynamics: a prediction from the last several embeddings, not from one alone."""
 
 from __future__ import annotations
 

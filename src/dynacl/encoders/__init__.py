@@ -1,7 +1,7 @@
 """Encoders h: observations (n, D), or windows of them (n, lags · D), to latents (n, d).
 
-Where past inputs are seen too, they stand behind the observations of a window (`Driven`). An
-encoder says what encodes references: itself, or a second one. `Encoder` lists what it may say.
+Past inputs, if the encoder sees any, follow the observations of a window (`Driven`). An encoder
+says what encodes references: itself, or a second encoder. `Encoder` lists what it may say.
 """
 
 from dynacl.encoders.base import CustomEncoder, Encoder, as_encoder

@@ -1,4 +1,4 @@
-"""What an encoder says of itself, and any module as an encoder."""
+"""What an encoder says about itself, and any module as an encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's encoder: a network, here beside a linear map that it starts at."""
+"""The paper's encoder, a network, and beside it the linear map that it starts at."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """InfoNCE and its limit, the geometry of latents, density correction; a fast path behind it.
 
-What is here is loaded when it is first asked for: `geometry.BY_NAME` can be read without PyTorch.
+Parts are loaded when they are first asked for: `geometry.BY_NAME` can be read without PyTorch. The
+loss never knows which dynamics made a prediction.
 """
 
 from __future__ import annotations

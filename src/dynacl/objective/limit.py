@@ -3,7 +3,7 @@
     −log p(y' | y) = ½ log det Σ − log |det ∂h/∂y (y')| + const,   Σ = Cov(h(y') − f(h(y)))
 
 With α = log q and ever more negatives, InfoNCE tends to this (docs/method.md). It needs no
-negatives, so it goes on teaching where every negative is told from the positive with certainty. It
+negatives, so it still teaches where every negative is told from the positive with certainty. It
 does not change with an affine map of the latents. By Jensen, its minimum has the same noise
 everywhere, which is what makes h ∘ g affine. It takes as many observed dimensions as latents.
 """

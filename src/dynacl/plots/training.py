@@ -1,4 +1,4 @@
-"""How the training went: the loss, and what held-out data said of it."""
+"""How the training went: the loss, and what was missed of held-out data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One HTML file that says and shows what a model has found. It needs nothing else, and no network.
+"""One HTML file that shows what a model learned. It needs no other file and no network.
 
 Every string that comes from data or the names of files is escaped (`markup`); the page allows no
 script but its own.

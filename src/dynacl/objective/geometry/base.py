@@ -1,4 +1,4 @@
-"""What a geometry says of itself.
+"""What a geometry says about itself.
 
 A geometry must implement
     forward(q, k)           φ of a predicted state and another, each (..., d), broadcast to (...)
