@@ -66,3 +66,16 @@ def test_a_free_f_and_the_sphere_have_no_linear_start(trials, small):
     assert small(dynamics="identity", max_iter=1).fit(trials).encoder_.linear is not None
     assert small(similarity="dot", max_iter=1).fit(trials).encoder_.inner.linear is None
     assert small(protocol="paper-slds", max_iter=1).fit(trials).encoder_.linear is None
+
+
+def test_frames_of_as_many_dimensions_as_the_state_have_correlations_too():
+    """Three states that fade by themselves: a state and the next one correlate by its factor."""
+    rng, fade = np.random.default_rng(0), np.array([0.9, 0.5, 0.0])
+    x = np.zeros((20_000, 3))
+    for t in range(1, len(x)):
+        x[t] = fade * x[t - 1] + np.sqrt(1 - fade**2) * rng.standard_normal(3)
+    series = TimeSeries.of(x @ rng.standard_normal((3, 3)))
+    for d in (3, 5):  # of five latents, two of a state that is not there
+        scaling = whitening(series.observations, None, None, d)
+        found = linear_start(series, scaling, None, Settings(), d)
+        np.testing.assert_allclose(found.correlations, fade, atol=0.03)

@@ -157,17 +157,19 @@ def linear_start(
     """
     seen = _Seen(series, scaling, inputs, s)
     weight = principal_components(scaling, d)
-    if inputs is None and scaling.n_outputs <= d:
-        return Start(weight, np.empty(0), offset=_at_rest(seen, weight))
+    whole = inputs is None and scaling.n_outputs <= d  # they span the same as their variates
+    offset = _at_rest(seen, weight) if whole else None
     windows = -(-d // scaling.n_outputs)  # after the present one, as many as have d dimensions
     after = 1 + max(s.time_lags)
     span = s.time_offset - 1 + windows * after
     t = series.references(span, s.past, allow_short=True).spread(MOST)
     if len(t) < 4 * d:
-        return Start(weight, np.empty(0))
+        return Start(weight, np.empty(0), offset=offset)
     future = [seen.observations(t + span - i * after) for i in range(windows)]
     given = inputs_between(series, t, span)
     found = canonical_variates(seen.all(t), np.concatenate(future, axis=1), d, given)
+    if whole:
+        return Start(weight, found.correlations, offset=offset)
     variates = torch.zeros(d, len(found.mean))
     variates[: found.directions.shape[1]] = torch.from_numpy(found.directions.T).float()
     for i in range(found.directions.shape[1], d):  # more latents than a window has dimensions
