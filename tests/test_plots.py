@@ -40,6 +40,8 @@ PICTURES = {
     "forecast": lambda ax=None: plots.forecast([1, 2], [1, 3], past=[0, 1], name="$x$", ax=ax,
                                                interval=([0, 1], [2, 3])),
     "held_out": lambda ax=None: plots.held_out(JUDGED, ax=ax),
+    "held_out at one step": lambda ax=None: plots.held_out(
+        HeldOut((1,), {k: v[:1] for k, v in JUDGED.missed.items()}), ax=ax),
     "training": lambda ax=None: plots.training(HISTORY, 11.0, several_from=3, ax=ax),
     "held_out_curve": lambda ax=None: plots.held_out_curve(HISTORY, ax=ax),
     "recovered": lambda ax=None: plots.recovered([1, 2, 1], {"DCL": [1, 2, 2]}, ax=ax),
@@ -225,6 +227,15 @@ def test_words_of_rings_stand_on_rings_of_that_time_within_the_picture(turned):
         assert left + margin < x < right - margin
         assert low + margin < y < high - margin
     assert ax.texts or turned < 0.1  # so near the circle, no ring can be told from it
+
+
+def test_ticks_of_powers_of_ten_are_plain_numbers():
+    narrow = Spectrum.of(np.stack([np.diag(np.exp(-1 / np.array([3.4, 7.2])))]))
+    ax = plots.time_constants(narrow)
+    ax.figure.draw_without_rendering()
+    said = [t.get_text() for t in ax.get_yticklabels(which="both") if t.get_text()]
+    assert {"4", "5", "6", "7"} <= set(said)  # of 3.4 to 7.2
+    assert all(float(text) > 0 for text in said)
 
 
 def test_a_legend_of_several_rows_is_read_row_by_row():

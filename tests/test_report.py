@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from dynacl.prediction import HeldOut
 from dynacl.report import words
 from dynacl.report.markup import Html, as_json, tag
 from dynacl.report.points import COMPONENTS, FULL, MOST, chosen, points
+from dynacl.spectrum import Spectrum
 from quick_models import tiny
 
 HOSTILE = (
@@ -233,6 +235,32 @@ def test_a_model_that_is_no_better_than_its_baselines_is_doubted(switching_model
     far_off = words.sentences(of(switching_model, two_modes, judged(2.5, 3.0)))
     assert "and nothing 8 steps ahead" in far_off[0].text
     assert "the mean predicts better, and no baseline beats it" in far_off[1].text
+
+
+@pytest.mark.parametrize(("period", "lasts", "turns"), [(815, 4, False), (20, 40, True)])
+def test_what_shrinks_before_it_turns_is_not_said_to_turn(
+    switching_model, two_modes, period, lasts, turns
+):
+    c, s = np.cos(2 * np.pi / period), np.sin(2 * np.pi / period)
+    spectrum = Spectrum.of(np.exp(-1 / lasts) * np.array([[[c, -s], [s, c]]]))
+    model = SimpleNamespace(spectrum_=spectrum)
+    said = " ".join(s.text for s in words._movement(SimpleNamespace(model=model)))
+    assert ("The state turns, with a period of" in said) == turns
+    assert f"shrinks to 1/e in {lasts} samples" in said
+
+
+def test_what_latents_tell_of_labels_stands_in_the_result(switching_model, two_modes):
+    """The mode, as a label: latents and observations are told apart by the same figures."""
+    labels = {"phase": two_modes.truth.modes.astype(str)}
+    seen = Portrait.of(switching_model, replace(two_modes, labels=labels))
+    assert seen.decoded
+    figures = seen.decoded["phase"].figures
+    (said,) = [s for s in words.sentences(seen) if s.text.startswith("phase is decoded")]
+    best = {source: max(told.values()) for source, told in figures.items()}
+    assert f"latents with accuracy {best['latents']:.3f}" in said.text
+    assert f"{best['observations']:.3f} from observations" in said.text
+    assert said.doubt == (best["latents"] <= max(best["observations"],
+                                                 best["principal components"]))  # fmt: skip
 
 
 def test_figures_beside_the_truth_are_those_of_evaluate(page, switching_model, two_modes):

@@ -87,4 +87,4 @@ def share(figure: float) -> str:
     if figure >= MANY:
         return "many times all"
     percent = 100 * math.exp(figure)
-    return f"{percent:.2g}%" if percent < 10 else f"{percent:.0f}%"
+    return f"{percent:.3g}%" if percent < 999.5 else f"{percent:,.0f}%"

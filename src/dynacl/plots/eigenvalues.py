@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from dynacl.data import Array
-from dynacl.plots.style import MUTED, TRUE, axes, colours, dressed, legend
+from dynacl.plots.style import MUTED, TRUE, axes, colours, dressed, legend, logarithmic
 from dynacl.spectrum import Spectrum
 
 NAMED = 10  # modes that a legend lists
@@ -57,7 +58,8 @@ def time_constants(spectrum: Spectrum, *, ax: Axes | None = None) -> Axes:
                    markeredgecolor="white", markeredgewidth=0.4, label=label)  # fmt: skip
         panel.plot(spectrum.frequencies[k, gone], np.full(gone.sum(), top), "^", color=colour,
                    markersize=6)  # fmt: skip
-    panel.set_yscale("log")
+    logarithmic(panel, "y")
+    panel.xaxis.set_major_locator(MaxNLocator(5))
     panel.grid(color=MUTED, alpha=0.25, linewidth=0.5)
     legend(panel)
     dressed(panel, f"frequency ({frequency})", f"time constant ({time})")

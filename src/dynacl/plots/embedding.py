@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from dynacl.data import Array, InputError
 from dynacl.plots.style import (
+    CATEGORIES,
     COLUMN,
     MUTED,
     QUANTITY,
@@ -124,7 +125,7 @@ def _scatter(ax: Any, points: Array, values: Array, name: str) -> None:
     size = float(np.clip(2e4 / len(points), 1.2, 12))
     look = {"s": size, "linewidths": 0, "rasterized": True}
     kinds = np.unique(values) if values.dtype.kind != "f" else np.array([])
-    if 0 < len(kinds) <= NAMED:
+    if 0 < len(kinds) <= (NAMED if values.dtype.kind in "US" else len(CATEGORIES) + (-1 in kinds)):
         known = [k for k in kinds if not _unknown(k)]
         shades = dict(zip(known, colours(len(known)), strict=True))
         shown = np.array([shades.get(v, MUTED) for v in values.tolist()])

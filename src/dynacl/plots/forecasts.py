@@ -10,7 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from dynacl.data import Array, InputError
-from dynacl.plots.style import CURVES, FOUND, MUTED, TRUE, axes, dressed, in_time, legend, word
+from dynacl.plots.style import (
+    CURVES,
+    FOUND,
+    MUTED,
+    TRUE,
+    axes,
+    dressed,
+    in_time,
+    legend,
+    logarithmic,
+    word,
+)
 from dynacl.prediction import HeldOut
 
 LINES: dict[str, Any] = {"linear start": "--", "VAR": "-.", "ARX": "-.", "persistence": ":",
@@ -63,6 +74,8 @@ def forecast(
 
 def held_out(found: HeldOut, *, ax: Axes | None = None) -> Axes:
     """The share of the variance of observations that each model misses, by steps ahead."""
+    if len(found.horizons) == 1:
+        return _held_out_at_once(found, ax)
     panel = axes(ax, 2.3)
     for name, missed in found.missed.items():
         shown = np.where(np.isfinite(missed), missed, np.nan)
@@ -73,7 +86,7 @@ def held_out(found: HeldOut, *, ax: Axes | None = None) -> Axes:
     panel.annotate("the mean would do as well", (0, 1), (3, 3), ha="left",
                    xycoords=("axes fraction", "data"), textcoords="offset points",
                    fontsize="x-small", color=MUTED)  # fmt: skip
-    panel.set_yscale("log")
+    logarithmic(panel, "y")
     if max(found.horizons) > 8:
         panel.set_xscale("log")
     panel.xaxis.set_major_locator(FixedLocator(list(found.horizons)))
@@ -81,6 +94,21 @@ def held_out(found: HeldOut, *, ax: Axes | None = None) -> Axes:
     panel.xaxis.set_minor_locator(NullLocator())
     legend(panel)
     dressed(panel, "steps ahead", "share of variance missed")
+    return panel
+
+
+def _held_out_at_once(found: HeldOut, ax: Axes | None) -> Axes:
+    """The same where there is one number of steps: a row for each model."""
+    panel = axes(ax, 0.7 + 0.2 * len(found.missed))
+    for row, (name, missed) in enumerate(found.missed.items()):
+        panel.plot(missed[0], row, "o", color=CURVES.get(name, MUTED), markersize=4.5)
+    panel.axvline(1, color=MUTED, linewidth=0.6)
+    panel.set_yticks(range(len(found.missed)), list(found.missed))
+    panel.set_ylim(len(found.missed) - 0.5, -0.5)
+    panel.set_xlim(0, None)
+    panel.grid(axis="y", color=MUTED, alpha=0.25, linewidth=0.5)
+    ahead = found.horizons[0]
+    dressed(panel, f"variance missed {ahead} step{'s' * (ahead > 1)} ahead (1: the mean)")
     return panel
 
 

@@ -23,6 +23,7 @@ from dynacl.plots.style import (
     in_time,
     in_trials,
     legend,
+    logarithmic,
     palette,
 )
 
@@ -87,7 +88,7 @@ def mode_durations(
         if mine.any():
             middle = float(np.median(length[mine])) * step
             panel.plot([middle, middle], [k - 0.4, k + 0.4], color=TRUE, linewidth=1.6)
-    panel.set_xscale("log")
+    logarithmic(panel, "x")
     panel.set_ylim(K - 0.5, -0.5)
     panel.yaxis.set_major_locator(MaxNLocator(min(K, 10), integer=True))
     panel.grid(axis="x", color=MUTED, alpha=0.25, linewidth=0.5)

@@ -15,6 +15,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_hex
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from dynacl.data import Array
 
@@ -67,6 +68,23 @@ def dressed(ax: Any, x: str = "", y: str = "", title: str = "") -> None:
     ax.tick_params(which="both", labelsize="x-small")
     if "top" in ax.spines:
         ax.spines[["top", "right"]].set_visible(False)
+
+
+class PlainLog(LogFormatter):
+    """Words of a logarithmic axis: 0.05 or 700, and powers of ten where numbers are long."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        if not super().__call__(x, pos):  # too many ticks to name this one
+            return ""
+        return f"{x:g}" if 1e-5 < x < 1e6 else f"$\\mathdefault{{10^{{{np.log10(x):.3g}}}}}$"
+
+
+def logarithmic(ax: Any, which: str) -> None:
+    """The axis "x" or "y" by powers of ten."""
+    getattr(ax, f"set_{which}scale")("log")
+    axis = getattr(ax, f"{which}axis")
+    axis.set_major_formatter(PlainLog())
+    axis.set_minor_formatter(PlainLog())
 
 
 def legend(ax: Any, **how: Any) -> None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from dynacl.data import InputError
-from dynacl.plots.style import BLUE, CURVES, FOUND, MUTED, axes, dressed, legend, word
+from dynacl.plots.style import BLUE, CURVES, FOUND, MUTED, axes, dressed, legend, logarithmic, word
 from dynacl.run import Record
 
 
@@ -58,7 +58,7 @@ def held_out_curve(history: Sequence[Record], *, ax: Axes | None = None) -> Axes
     panel = axes(ax, 1.9)
     panel.plot(steps, np.exp(figures), "o-", color=BLUE, markersize=3.5, linewidth=1.3)
     if np.ptp(figures) > np.log(3):  # else its ticks would be of many digits
-        panel.set_yscale("log")
+        logarithmic(panel, "y")
     panel.set_xlim(0, None)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     dressed(panel, "training step", "share missed, held out")

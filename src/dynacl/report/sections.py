@@ -144,7 +144,7 @@ def forecasts(seen: Portrait, about: About) -> Html | None:
                 step=seen.seconds,
                 name=seen.names[channel],
             )
-            band = " The band holds nine of ten." if shown.interval is not None else ""
+            band = " Nine of ten values should lie in the band." if shown.interval else ""
             drawn.append(figure(ax, f"forecast{i}", f"{seen.names[channel]}, {kept}.{band}"))
     if not parts and not drawn:
         return None

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynacl import facts
+from dynacl.behaviour import LATENTS
 from dynacl.dynamics import BY_NAME
 from dynacl.portrait import Portrait
 from dynacl.prediction import MODEL, HeldOut
 from dynacl.signs import signs
 from dynacl.spectrum import Spectrum
 
+MOST = 5  # labels of which the first section speaks
 GROWS = 1.005  # |λ|, from which a roll-out leaves the data within a few hundred steps
 TRUTH = {
     "r2": "R² of the latent state",
@@ -121,7 +123,8 @@ def steps(n: int) -> str:
 
 def sentences(seen: Portrait) -> list[Sentence]:
     """What was learned, how good it is, and what casts doubt on it."""
-    found = [*_prediction(seen), *_truth(seen), *_modes(seen), *_movement(seen), *_still(seen)]
+    found = [*_prediction(seen), *_truth(seen), *_labels(seen), *_modes(seen), *_movement(seen),
+             *_still(seen)]  # fmt: skip
     found += [Sentence(whole(text), doubt=True) for text in facts.sentences(seen.model)]
     found += [Sentence(whole(text), doubt=True) for text in warnings(seen)]
     return found
@@ -181,6 +184,19 @@ def _truth(seen: Portrait) -> list[Sentence]:
     return [Sentence(f"{said}.")]
 
 
+def _labels(seen: Portrait) -> list[Sentence]:
+    """How well latents tell each label, by the better decoder; a doubt where others tell it so."""
+    said = []
+    for name, found in list(seen.decoded.items())[:MOST]:
+        best = {source: max(told.values()) for source, told in found.figures.items()}
+        latents = best.pop(LATENTS)
+        beside = " and ".join(f"{fixed(best[source])} from {source}" for source in best)
+        said.append(Sentence(f"{name} is decoded from the latents with {found.measure} "
+                             f"{fixed(latents)}; with {beside}.",
+                             doubt=latents <= max(best.values())))  # fmt: skip
+    return said
+
+
 def _modes(seen: Portrait) -> list[Sentence]:
     usage = seen.model.mode_usage_
     if usage is None:
@@ -201,7 +217,10 @@ def _movement(seen: Portrait) -> list[Sentence]:
         return []
     found = []
     time = "s" if spectrum.seconds else "samples"
-    turns = spectrum.frequencies[spectrum.eigenvalues.imag > 1e-9]
+    found_at = spectrum.eigenvalues
+    # What shrinks to 1/e before it has turned by a radian is not seen to turn.
+    far = np.angle(found_at) >= -np.log(np.maximum(np.abs(found_at), 1e-300))
+    turns = spectrum.frequencies[(found_at.imag > 1e-9) & far]
     if len(turns):
         periods = np.sort(1 / turns)
         between = number(float(periods[0]))
