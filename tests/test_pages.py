@@ -94,6 +94,29 @@ def test_a_command_that_is_not_there_is_found_out():
         parser(["fit"]).parse_args(["fit", "x.npz", "--no-such-option", "--out", "runs/x"])
 
 
+def test_targets_modules_and_scripts_of_the_pages_are_there():
+    text = "\n".join(page.read_text() for page in [*PAGES, *ROOT.glob("*.md")])
+    made = re.findall(r"(?:^ {4}|`)make ([a-z]+(?: [a-z]+)*)", text, re.M)
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M)
+    assert {"demo", "test"} <= {name for words in made for name in words.split()} <= {*targets}
+    modules = {*re.findall(r"python -m ((?:benchmarks|fuzz)[\w.]*\w)", text)}
+    scripts = {*re.findall(r"python ((?:examples|docs)/[\w/]+\.py)", text)}
+    assert "benchmarks.zoo" in modules
+    assert "examples/recording.py" in scripts
+    for path in [ROOT / name.replace(".", "/") for name in modules]:
+        assert (path / "__main__.py").exists() or path.with_suffix(".py").exists()
+    for name in scripts:
+        assert (ROOT / name).exists()
+
+
+def test_the_readme_is_one_screen_with_ten_lines_of_each():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 75
+    (code,) = blocks(ROOT / "README.md")
+    assert len(code.splitlines()) <= 10
+    assert len(COMMAND.findall(text)) <= 10
+
+
 def test_every_public_name_is_in_the_reference():
     text = "".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
     modules = set(re.findall(r"automodule:: dynacl\.(\w+)", text))
