@@ -95,14 +95,14 @@ def test_a_command_that_is_not_there_is_found_out():
 
 
 def test_targets_modules_and_scripts_of_the_pages_are_there():
-    text = "\n".join(page.read_text() for page in [*PAGES, *ROOT.glob("*.md")])
+    text = "\n".join(page.read_text() for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
     made = re.findall(r"(?:^ {4}|`)make ([a-z]+(?: [a-z]+)*)", text, re.M)
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M)
     assert {"demo", "test"} <= {name for words in made for name in words.split()} <= {*targets}
     modules = {*re.findall(r"python -m ((?:benchmarks|fuzz)[\w.]*\w)", text)}
     scripts = {*re.findall(r"python ((?:examples|docs)/[\w/]+\.py)", text)}
     assert "benchmarks.zoo" in modules
-    assert "examples/recording.py" in scripts
+    assert "examples/custom_parts.py" in scripts
     for path in [ROOT / name.replace(".", "/") for name in modules]:
         assert (path / "__main__.py").exists() or path.with_suffix(".py").exists()
     for name in scripts:
