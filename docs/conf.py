@@ -40,6 +40,8 @@ html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,
     "navigation_with_keys": False,
+    # Pages of wide tables have no second menu beside them.
+    "secondary_sidebar_items": {"**": ["page-toc"], "parameters": [], "flows": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
