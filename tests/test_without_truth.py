@@ -1,4 +1,4 @@
-"""Is there dynamics, and does the model have it: data of which the answer is known."""
+"""Are there dynamics, and does the model have them: data of which the answer is known."""
 
 import json
 import warnings
@@ -37,7 +37,7 @@ def fit(data, **more):
     [
         (0.0, "No dynamics beyond noise: nothing predicts these observations clearly better than "
               "their mean"),
-        (0.7, "There is dynamics here and this model has it, beyond identity dynamics"),
+        (0.7, "There are dynamics here and this model has them, beyond identity dynamics"),
         (1.0, "No dynamics beyond identity dynamics: these observations change slowly"),
     ],
 )  # fmt: skip
@@ -53,8 +53,8 @@ def test_a_model_that_does_not_have_it_is_told_apart_from_data_that_have_none():
     data = relaxing(0.7)
     model = fit(data, validation=0.4, dynamics="identity")
     found = evidence(model, data, horizons=(1, 5))
-    assert found.sentence.startswith("There is dynamics here, but this model does not have it: a "
-                                     "vector autoregression predicts clearly better")  # fmt: skip
+    assert found.sentence.startswith("There are dynamics here, but this model does not have them: "
+                                     "a vector autoregression predicts clearly better")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -211,11 +211,11 @@ def test_the_command_judges_a_recording(tmp_path):
     judge = ("evaluate", tmp_path / "run", tmp_path / "y.npz", "--quiet")
     printed = command(*judge, "--nulls", "shuffle")
     assert "3 of 10 trials, which fit held out" in printed
-    assert "There is dynamics here and this model has it" in printed
+    assert "There are dynamics here and this model has them" in printed
     found = json.loads(command(*judge, "--nulls", "none", "--seeds", 2, "--json",
                                "--mean-embedding", tmp_path / "z.csv"))  # fmt: skip
     assert found["nulls"] == {}
     assert found["prediction"]["horizons"] == [1, 10, 29]
     assert found["consistency"]["runs"] == 2
-    assert found["sentence"].startswith("There is dynamics here")
+    assert found["sentence"].startswith("There are dynamics here")
     assert (tmp_path / "z.csv").read_text().startswith("trial,step,x1,x2\n0,0,")

@@ -67,7 +67,7 @@ class Evidence:
 
     @property
     def sentence(self) -> str:
-        """Is there dynamics here, and does this model have it?"""
+        """Are there dynamics here, and does this model have them?"""
         return f"{_verdict(self.real)}{''.join(f'; {s}' for s in self._of_nulls())}."
 
     def _of_nulls(self) -> Iterator[str]:
@@ -272,9 +272,9 @@ def _verdict(found: Comparison) -> str:
                 "their mean")  # fmt: skip
     if MODEL not in able:
         best = max(able, key=lambda name: gains[name].mean)
-        return (f"There is dynamics here, but this model does not have it: {_the(best)} predicts "
-                "clearly better than standing still or the mean, the model does not")  # fmt: skip
-    said = ("There is dynamics here and this model has it, beyond identity dynamics (it misses "
+        return (f"There are dynamics here, but this model does not have them: {_the(best)} "
+                "predicts clearly better than standing still or the mean, the model does not")  # fmt: skip
+    said = ("There are dynamics here and this model has them, beyond identity dynamics (it misses "
             f"{gains[MODEL].share:.0%} less than standing still or the mean)")  # fmt: skip
     gain = found.over_linear
     if gain is None:
