@@ -273,7 +273,8 @@ def _verdict(found: Comparison) -> str:
     if MODEL not in able:
         best = max(able, key=lambda name: gains[name].mean)
         return (f"There are dynamics here, but this model does not have them: {_the(best)} "
-                "predicts clearly better than standing still or the mean, the model does not")  # fmt: skip
+                "predicts clearly better than standing still or the mean, the model does not"
+                )  # fmt: skip
     said = ("There are dynamics here and this model has them, beyond identity dynamics (it misses "
             f"{gains[MODEL].share:.0%} less than standing still or the mean)")  # fmt: skip
     gain = found.over_linear
