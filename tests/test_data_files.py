@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dynacl import InputError, TimeSeries
-from dynacl.data.formats import BY_SUFFIX, Entry, Format, apart
+from dynacl.data.formats import BY_SUFFIX, Entry, Format
 from dynacl.data.roles import Keys, roles_of
 
 T = 24
@@ -319,18 +319,6 @@ class Crashing(Format):
         raise AssertionError
 
 
-class Endless(Format):
-    apart = True
-
-    def entries(self, path: Path) -> list[Entry]:
-        apart._limit("RLIMIT_CPU", 1)  # for a user, a minute
-        while True:
-            pass
-
-    def read(self, path: Path, names: Sequence[str]) -> dict[str, Any]:
-        raise AssertionError
-
-
 class Greedy(Format):
     apart = True
 
@@ -358,11 +346,10 @@ class Lacking(Format):
     ("format", "said"),
     [
         (Crashing(), r"cannot be read: damaged; its library crashed on it$"),
-        (Endless(), r"cannot be read: damaged; its library found no end of it$"),
         (Greedy(), "cannot be read: Unable to allocate 300. MiB"),
         (Lacking(), r"not_installed is needed to read it, .*: pip install 'dynacl\[files\]'$"),
     ],
-    ids=["crash", "no end", "300 MB for no byte", "no library"],
+    ids=["crash", "300 MB for no byte", "no library"],
 )
 def test_a_library_that_fails_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: Format, said: str
