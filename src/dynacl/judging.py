@@ -24,6 +24,7 @@ from dynacl.prediction import (
     shows_whole,
 )
 from dynacl.progress import share
+from dynacl.recipe import FEW_TRIALS
 from dynacl.refitting import PAIRS, fit_dynamics, spread
 from dynacl.run import Run, Snapshot
 from dynacl.sampling import rows
@@ -57,7 +58,7 @@ def split(
     share = min(held, MOST_ROWS / len(series))
     if share * len(series) < FEWEST_ROWS:
         return series, None
-    if series.n_trials >= 5:
+    if series.n_trials >= FEW_TRIALS:
         n = max(1, round(share * series.n_trials))
         trials = np.unique(np.linspace(0, series.n_trials - 1, n + 2).round().astype(int)[1:-1])
         if series.observations.size > COPIED:
@@ -123,6 +124,11 @@ def far_ahead(run: Run, seen: TimeSeries, held: TimeSeries | None) -> Callable[[
     ).figure()
 
 
+def begin_at_floor(run: Run, series: TimeSeries) -> None:
+    """Let training begin at the best linear model, where nothing is held out to judge it."""
+    Judge(series, series, series, horizons_for(run, series, series)).begin(run)
+
+
 @dataclass
 class Judge:
     """Looks at a run now and then, remembers the best, and says in the end what to hand out."""
@@ -169,6 +175,8 @@ class Judge:
             found = {p: self.complete(run, self.training, p) for p in run.dynamics.penalties}
             penalty = min(found, key=lambda p: found[p].figure)
             run.floor = found[penalty]
+            if run.settings.objective == "prediction":
+                before = run.floor.weights
             if len(self.whole) < PAIRS:  # once judged, it takes what was held out too
                 weights = self.complete(run, self.whole, penalty).weights
                 run.floor = Snapshot(run.floor.figure, 0, weights)
@@ -216,7 +224,8 @@ class Judge:
         last = run.judged[-1][1]
         if run.floor is None or run.best is None:
             return f"of {ahead}, the model misses {_share(last)}"
-        ends = run.best.figure if last > run.best.figure + BADLY else last
+        slack = 0.0 if run.settings.objective == "prediction" else BADLY  # it is what is minimised
+        ends = run.best.figure if last > run.best.figure + slack else last
         floor = f"the linear start {_share(run.floor.figure)}"
         if run.floor.figure < ends + CLEARLY:  # of two that predict alike, the simpler one
             run.restore(run.floor.weights)
@@ -225,7 +234,9 @@ class Judge:
                     f"the training {_share(ends)}")  # fmt: skip
         if ends < last:
             run.restore(run.best.weights)
-            return (f"stopped at step {run.step} of {run.settings.max_iter}: step {run.best.step} "
+            end = run.settings.max_iter
+            stopped = f"stopped at step {run.step} of {end}: " if run.step < end else ""
+            return (f"{stopped}step {run.best.step} of {end} "
                     f"predicts {ahead} best, and its weights are handed out; they miss "
                     f"{_share(ends)}, {floor}")  # fmt: skip
         return f"of {ahead}, the trained model misses {_share(ends)}, {floor}"

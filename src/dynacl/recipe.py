@@ -19,6 +19,8 @@ from dynacl.parameters import PARAMETERS
 from dynacl.sampling import steps_apart
 from dynacl.settings import KINDS, PROTOCOLS, Settings, Wish, checked, default_steps
 
+FEW_TRIALS = 5  # fewer: parts of trials are held out (`judging.split`)
+JUDGES, MOST_HELD = 250, 0.25  # rows that judge roll-outs well; share of a recording, at most
 FURTHEST = 8  # steps of a contrast, to which lags may lead it: many steps of a turn have many roots
 
 Layer = Mapping[str, tuple[Any, str]]  # setting: its value, and why
@@ -90,6 +92,17 @@ def said_by_data(
     if series.n_controls:
         why = "A driven state drifts, so its place alone tells pairs apart: first find the rest."
         said["emphasis_from"] = 0.7, why
+    if s["objective"] == "prediction":
+        share = s["validation"]
+        if "validation" not in chosen and share < (more := min(MOST_HELD, JUDGES / len(series))):
+            share = more
+            said["validation"] = share, "A short recording needs a larger share to be judged by."
+        # Of few long trials the last parts are held out: as many steps must fit into these twice.
+        if series.n_trials < FEW_TRIALS and isinstance(share, float) and share > 0:
+            fits = max(1, int((share * series.lengths.min() - past) / (2 * offset)) - 1)
+            if fits < horizon:
+                horizon = fits
+                said["horizon"] = horizon, "What is held out to judge has room for no more."
     horizon = chosen.get("horizon", horizon)
     if horizon > room:
         raise InputError(f"horizon: got {horizon}; the shortest trial has room for {room}")

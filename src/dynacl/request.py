@@ -113,6 +113,11 @@ def check_settings(run: Run) -> None:
     if run.settings.objective == "likelihood" and (run.settings.past or not run.encoder.square):
         raise InputError("objective: got 'likelihood', which needs single frames that span as many "
                          "dimensions as there are n_components; wanted 'contrast'")  # fmt: skip
+    if run.settings.objective == "prediction" and (
+        run.dynamics.infers_modes or not run.encoder.symmetric or not run.geometry.has_density
+    ):
+        raise InputError("objective: got 'prediction', which needs one encoder, latents in the "
+                         "plane and dynamics without hidden modes; wanted 'contrast'")  # fmt: skip
     if not run.optimizers:
         raise InputError("encoder: neither it nor the dynamics has weights to train; wanted a "
                          "module with parameters")  # fmt: skip

@@ -58,6 +58,7 @@ class Rows(NamedTuple):
     """What training sees of a series, as tensors that share the arrays' memory where they can."""
 
     y: Tensor  # (T_total, D), or frames that are made ready for the encoder
+    observed: Tensor  # (T_total, D), as they are
     ready: Callable[[Tensor], Tensor]  # makes them so: from rows of y, where the encoder lives
     u: Tensor | None
     steps: Listed  # references: their past and their positive are in the same trial
@@ -108,6 +109,7 @@ def rows(series: TimeSeries, run: Run) -> Rows:
             y = torch.cat([ready(part).cpu() for part in torch.split(y, PART)])
     return Rows(
         y,
+        _shared(series.observations),
         partial(torch.Tensor.to, device=run.device) if whole else ready,
         None if series.control is None else _shared(series.control),
         listed(series.references(settings.time_offset * settings.horizon, past)),

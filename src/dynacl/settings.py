@@ -25,7 +25,7 @@ KERNELS = ("euclidean", "vmf")  # of the density estimate α
 LOGITS = ("reciprocal", "mean", "relative")  # of the choice among modes
 OPTIMIZERS = ("soap", "adam")
 SCHEDULES = ("cosine", "constant")
-OBJECTIVES = ("contrast", "likelihood")
+OBJECTIVES = ("contrast", "likelihood", "prediction")
 
 
 class Wish(NamedTuple):
@@ -67,8 +67,9 @@ class Settings:
     objective: str = setting(
         "contrast",
         OneOf(OBJECTIVES),
-        "what is minimised: InfoNCE, or its limit for infinitely many negatives "
-        "(objective.likelihood)",
+        "what is minimised: InfoNCE; its limit for infinitely many negatives "
+        "(objective.likelihood); or what is missed of observations up to the horizon "
+        "(objective.ahead)",
     )
     evenness: float = setting(
         0.0,

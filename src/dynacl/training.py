@@ -16,13 +16,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dynacl.data import TimeSeries
-from dynacl.dynamics.ahead import reach
-from dynacl.judging import Judge
+from dynacl.dynamics.ahead import reach, rollout
+from dynacl.judging import Judge, begin_at_floor
 from dynacl.memory import kept_memory
+from dynacl.objective.ahead import ahead
 from dynacl.objective.density import log_density
 from dynacl.objective.evenness import evenness
 from dynacl.objective.infonce import Loss, info_nce
@@ -34,6 +36,9 @@ from dynacl.sampling import Rows, encode, rows, with_noise, without_inputs
 
 NOISY = 256  # places per step where noise tells slopes
 SLOPED = 4  # rows for each whose slopes are taken: these cost d times what the row does
+FAR = 1e3  # latents further out are stopped there: a roll-out that runs off stays a number
+POINTS = 8  # steps ahead that are looked at, from one to the horizon, ever further apart
+STEEPEST = 1.0  # gradient of what is missed ahead; a roll-out that runs off has no bound on it
 Callback = Callable[[Run, Record], bool | None]
 
 
@@ -63,12 +68,14 @@ def train(
     settings = run.settings
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
-    step = likely_step if settings.objective == "likelihood" else training_step
+    step = STEPS[settings.objective]
     data = with_noise(rows(series, run), series, run)
     run.go_on()
     run.interrupted = ended = False
     if judge is not None and run.step == 0:
         judge.begin(run)
+    elif run.step == 0 and settings.objective == "prediction":
+        begin_at_floor(run, series)
     marks = [(run.step, run.weights())]  # at the last two records: where to go back to
     started = time.perf_counter() - run.seconds
     with (
@@ -165,6 +172,26 @@ def likely_step(run: Run, data: Rows) -> Loss:
     return Loss(*(part.detach() for part in loss))
 
 
+def predicting_step(run: Run, data: Rows) -> Loss:
+    """One step towards what is observed up to the horizon, by roll-outs as inference has them."""
+    s = run.settings
+    t = data.steps[torch.randint(len(data.steps), (s.batch_size,), generator=run.generator)]
+    now, _ = encode(run, data, t, t[:0])
+    run.dynamics.eval()
+    drive = data.drive(t, run.horizon, s.time_offset, now)
+    path = rollout(run.dynamics, now, drive, project=lambda x: x.clamp(-FAR, FAR))
+    h = torch.from_numpy(np.unique(np.geomspace(1, run.horizon, POINTS).round().astype(int)))
+    then = t[:, None] + h * s.time_offset
+    y, after = data.observed[t].to(now.device), data.observed[then].to(now.device)
+    u = None if data.u is None else data.u[then].to(now.device)
+    loss = ahead(now if now.ndim == 2 else now[:, -1], y, path[:, h - 1], after, u)
+    descend(run, loss, most=STEEPEST)
+    return Loss(*(part.detach() for part in loss))
+
+
+STEPS = {"contrast": training_step, "likelihood": likely_step, "prediction": predicting_step}
+
+
 def unevenness(run: Run, data: Rows) -> Tensor | float:
     """How uneven the noise is in the state; less and less, as a likelihood sees the noise too once
     it is precise enough."""
@@ -176,13 +203,19 @@ def unevenness(run: Run, data: Rows) -> Tensor | float:
     return weight * evenness(run.encoder.with_slopes(frames[at])[1], roots[at])
 
 
-def descend(run: Run, loss: Loss, beside: Tensor | float = 0.0) -> None:
-    """One step down the loss, with more weight on alignment where the contrast is too easy."""
+def descend(run: Run, loss: Loss, beside: Tensor | float = 0.0, most: float | None = None) -> None:
+    """One step down the loss, with more weight on alignment where the contrast is too easy.
+
+    most: the largest norm of the gradient; None: any.
+    """
     weighs = run.emphasis is not None and run.step >= run.settings.emphasis_at
     total = run.emphasis(loss) if run.emphasis is not None and weighs else loss.total
     for optimizer in run.optimizers:
         optimizer.zero_grad()
     (total + beside).backward()
+    if most is not None:
+        weights = [p for part in run.parts.values() for p in part.parameters()]
+        torch.nn.utils.clip_grad_norm_(weights, most)
     for optimizer in run.optimizers:
         optimizer.step()
 

@@ -17,6 +17,7 @@ It may say, by class attributes and methods (here with their defaults)
     ends(x, controls)       where every mode leads in several steps
     leap(x, steps)          where it leads in several steps without control, if that has a short way
     if_seen_whole()         further wishes where observations have as many dimensions as the state
+    if_read_off_windows()   further wishes where few outputs and inputs, in windows, show its state
     if_noise_shows()        still further ones where the noise in them can be measured by itself
     mode_weights(x)         how it weighs its modes by itself, if it reads them off the state
     refit(x, x_next, u)     how it is fitted to given latents (gradient descent)
@@ -71,6 +72,23 @@ LIKELY = (
          "folds cost volume, so none come of it."),
     Wish("duration", 2.0, "It goes on gaining, where a contrast has long been at its floor."),
     Wish("dynamics_optimizer", "soap", "Both parts must be as precise as the noise."),
+)  # fmt: skip
+AHEAD = (
+    Wish("objective", "prediction", "The state is read off windows, which share frames and inputs "
+         "that a contrast would store; what is observed later is in none of them."),
+    Wish("horizon", 30, "An error of the state adds up along the way, and shows in what is "
+         "observed far ahead."),
+    Wish("one_step", 0.0, "It begins at the best linear model, which can be rolled out."),
+    Wish("mixed", False, "Each roll-out is looked at on its way."),
+    Wish("refit_after", None, "It begins with dynamics that are fitted to the linear start."),
+    Wish("emphasis", 0.0, "There is no contrast that could be too easy."),
+    Wish("input_gain", 1.0, "What is measured bends gently."),
+    Wish("duration", 1.0, "Held-out predictions say when it is enough."),
+    Wish("batch_size", 256, "A roll-out takes as many steps as its horizon."),
+    Wish("optimizer", "adam", "The linear start is precise to a few per mille, and small steps "
+         "keep it so."),
+    Wish("learning_rate", 1e-3, "For the same reason."),
+    Wish("dynamics_learning_rate", 1e-3, "For the same reason."),
 )  # fmt: skip
 SEVERAL = (
     Wish("horizon", 4, "An error of the encoder nearly cancels over one short step, and adds up "
@@ -157,6 +175,9 @@ class Dynamics(nn.Module, ABC):
         return None
 
     def if_seen_whole(self) -> Sequence[Wish]:
+        return ()
+
+    def if_read_off_windows(self) -> Sequence[Wish]:
         return ()
 
     def if_noise_shows(self) -> Sequence[Wish]:

@@ -9,7 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import LIKELY, Dynamics, Library, Request, control_matrix, driven
+from dynacl.dynamics.base import AHEAD, LIKELY, Dynamics, Library, Request, control_matrix, driven
 from dynacl.dynamics.least_squares import linear_fit
 from dynacl.dynamics.monomials import REACH, Monomials, least_weights
 from dynacl.dynamics.whitened import Whitened
@@ -92,6 +92,9 @@ class Flow(Dynamics):
 
     def if_seen_whole(self) -> Sequence[Wish]:
         return LIKELY
+
+    def if_read_off_windows(self) -> Sequence[Wish]:
+        return AHEAD
 
     def if_noise_shows(self) -> Sequence[Wish]:
         return (

@@ -8,7 +8,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import SEVERAL, SHARP, Dynamics, Request, control_matrix, driven
+from dynacl.dynamics.base import AHEAD, SEVERAL, SHARP, Dynamics, Request, control_matrix, driven
 from dynacl.dynamics.least_squares import assign, linear_fit
 from dynacl.dynamics.stable import bound
 from dynacl.settings import Wish
@@ -45,6 +45,9 @@ class Linear(Dynamics):
 
     def wishes(self) -> Sequence[Wish]:
         return (SHARP, *SEVERAL)
+
+    def if_read_off_windows(self) -> Sequence[Wish]:
+        return AHEAD
 
     def refit(self, x: Tensor, x_next: Tensor, u: Tensor | None = None, **how: Any) -> None:
         fit = linear_fit(x, x_next, None if self.control is None else u, self.bias is not None)

@@ -9,7 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import LIKELY, Dynamics, control_matrix, driven
+from dynacl.dynamics.base import AHEAD, LIKELY, Dynamics, control_matrix, driven
 from dynacl.dynamics.least_squares import assign, descend, linear_fit
 from dynacl.dynamics.whitened import Whitened, seeded
 from dynacl.settings import Wish
@@ -56,6 +56,9 @@ class ResidualMLP(Dynamics):
 
     def if_seen_whole(self) -> Sequence[Wish]:
         return LIKELY
+
+    def if_read_off_windows(self) -> Sequence[Wish]:
+        return AHEAD
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         z, root = self.whitened(x)
