@@ -86,7 +86,7 @@ class Forecasting:
         )
         chain = self.transitions_ if modes == inference.MARKOV else None
         out = inference.forecast(self.run_, series, x, int(steps), control, chain)
-        inference.warn_of_divergence(f, x, out)
+        inference.warn_of_divergence(self.run_, x, out)
         if not observations:
             return like(X, series, list(out))
         y = observed(self.run_, out, self._present(control, int(steps)))
