@@ -263,6 +263,17 @@ def test_what_latents_tell_of_labels_stands_in_the_result(switching_model, two_m
                                                  best["principal components"]))  # fmt: skip
 
 
+def test_how_modes_go_with_a_label_stands_in_the_result(switching_model, two_modes):
+    modes = np.concatenate([m[[0, *range(len(m))]] for m in switching_model.modes(two_modes)])
+    labels = {"phase": np.array(["rest", "move"])[modes], "place": np.linspace(0, 1, len(modes))}
+    seen = Portrait.of(switching_model, replace(two_modes, labels=labels))
+    said = [s.text for s in words.sentences(seen) if s.text.startswith("Modes, matched")]
+    (phase,) = said  # a quantity has no categories
+    share = words.percent(seen.decoded["phase"].mode_accuracy)
+    assert f"categories of phase, agree with it at {share} of the steps" in phase
+    assert seen.decoded["phase"].mode_accuracy > 0.5
+
+
 def test_figures_beside_the_truth_are_those_of_evaluate(page, switching_model, two_modes):
     seen = Portrait.of(switching_model, two_modes)
     assert f"{seen.against_truth['r2']:.4f}" in page.text["td"]

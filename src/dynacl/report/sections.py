@@ -162,9 +162,7 @@ def labels(seen: Portrait, about: About) -> Html | None:
                 for source, told in {**found.figures, "chance": found.chance}.items()]  # fmt: skip
         parts.append(table((f"{found.measure} from", *ways), rows, caption=name))
         if found.mode_accuracy is not None:
-            parts.append(tag("p", f"Modes beside it: {percent(found.mode_accuracy)} of the steps "
-                             "agree under the best matching, adjusted Rand index "
-                             f"{number(found.adjusted_rand)}."))  # fmt: skip
+            parts.append(tag("p", f"{words.agreement(name, found)}."))
     said = ("Decoded on trials that the decoder has not seen, by ridge regression and by nearest "
             "neighbours. Chance: the same with labels shifted in a circle.")  # fmt: skip
     return section("labels-section", "Labels", tag("p", said), *parts)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynacl import facts
-from dynacl.behaviour import LATENTS
+from dynacl.behaviour import LATENTS, Decoded
 from dynacl.dynamics import BY_NAME
 from dynacl.portrait import Portrait
 from dynacl.prediction import MODEL, HeldOut
@@ -194,7 +194,16 @@ def _labels(seen: Portrait) -> list[Sentence]:
         said.append(Sentence(f"{name} is decoded from the latents with {found.measure} "
                              f"{fixed(latents)}; with {beside}.",
                              doubt=latents <= max(best.values())))  # fmt: skip
+        if found.mode_accuracy is not None:
+            said.append(Sentence(f"{agreement(name, found)}."))
     return said
+
+
+def agreement(name: str, found: Decoded) -> str:
+    """How modes go with the categories of a label."""
+    return (f"Modes, matched one to one with the categories of {name}, agree with it at "
+            f"{percent(found.mode_accuracy or 0.0)} of the steps (adjusted Rand index "
+            f"{fixed(found.adjusted_rand)}; 0 is chance)")  # fmt: skip
 
 
 def _modes(seen: Portrait) -> list[Sentence]:
