@@ -56,7 +56,7 @@ class Page(HTMLParser):
         assert self.open.pop() == name
 
     def handle_data(self, text):
-        where = self.open[-1] if self.open else ""
+        where = "code" if "code" in self.open else self.open[-1] if self.open else ""
         self.text[where] = self.text.get(where, "") + text
 
     def attributes(self, name):
