@@ -121,7 +121,8 @@ class Forecasting:
         if latents.n_features != d:
             raise InputError(f"Z: has {latents.n_features} columns; wanted {d}, the latents of "
                              "this model")  # fmt: skip
-        y = _given(self.run_, observed(self.run_, latents.observations))
+        rows = np.require(latents.observations, requirements="W")  # PyTorch warns of others
+        y = _given(self.run_, observed(self.run_, rows))
         return y if is_one(Z) else like(Z, latents, y)
 
     def _check_forecast(self, modes: str | None, observations: bool, interval: Any) -> None:
