@@ -214,6 +214,14 @@ def test_every_eigenvalue_is_drawn_and_what_grows_is_an_arrow():
     assert [len(line.get_xdata()) for line in up if line.get_label() != NEVER] == [0, 1, 0]
 
 
+@pytest.mark.parametrize("least", [1e-4, 3e-3, 0.2])
+def test_words_about_the_mean_stand_within_the_picture(least):
+    ax = plots.held_out(HeldOut((1, 4), {"model": np.array([least, 0.3]), "VAR": np.ones(2)}))
+    ax.figure.draw_without_rendering()
+    (words,) = (t for t in ax.texts if "mean" in t.get_text())
+    assert words.get_window_extent().y1 <= ax.get_window_extent().y1
+
+
 def test_what_does_not_shrink_is_named_and_has_no_height_of_its_own():
     turn = np.array([[0.8, -0.6], [0.6, 0.8]])
 
