@@ -263,6 +263,15 @@ def test_what_latents_tell_of_labels_stands_in_the_result(switching_model, two_m
                                                  best["principal components"]))  # fmt: skip
 
 
+def test_one_channel_is_no_channels(tmp_path):
+    y = np.sin(np.arange(300) / 9)[:, None]
+    model = tiny(1, time_lags=(0, 1)).fit(y)
+    report.write(tmp_path / "one.html", model, y)
+    said = (tmp_path / "one.html").read_text()
+    assert "of 1 latent dimension, on 300 samples of 1 channel in 1 trial" in said
+    assert "behind 1 channel<" in said
+
+
 def test_how_modes_go_with_a_label_stands_in_the_result(switching_model, two_modes):
     modes = np.concatenate([m[[0, *range(len(m))]] for m in switching_model.modes(two_modes)])
     labels = {"phase": np.array(["rest", "move"])[modes], "place": np.linspace(0, 1, len(modes))}

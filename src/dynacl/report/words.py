@@ -85,7 +85,7 @@ def kind(seen: Portrait) -> str:
 
 def cards(seen: Portrait) -> list[Card]:
     model = seen.model
-    behind = f"behind {model.n_features_in_:,} channels"
+    behind = f"behind {several(model.n_features_in_, 'channel')}"
     found = [Card("latent dimensions", str(model.n_components), behind)]
     if K := model.run_.dynamics.n_modes:
         used = K - len(model.unused_modes_ or [])
@@ -115,7 +115,12 @@ def best_other(judged: HeldOut, i: int) -> tuple[str, float]:
 
 
 def steps(n: int) -> str:
-    return f"{n} step{'s' if n != 1 else ''}"
+    return several(n, "step")
+
+
+def several(n: int, what: str) -> str:
+    """A number of things: "1 trial", "2,000 trials"."""
+    return f"{n:,} {what}{'s' if n != 1 else ''}"
 
 
 # -- sentences -------------------------------------------------------------------------------------
