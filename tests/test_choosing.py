@@ -158,3 +158,27 @@ def test_the_picture_rings_what_is_recommended():
     assert drawn["recommended"].get_ydata().tolist() == [found.rows[1].decibels]
     with pytest.raises(InputError, match="wanted choices of n_components"):
         plots.selection(select_among([replace(made(0.5), choice={"dynamics": "linear"})]))
+
+
+def test_the_picture_is_over_modes_where_only_these_differ():
+    kinds = [{"dynamics": "linear"}, *({"dynamics": "switching", "n_modes": k} for k in (6, 4, 5))]
+    tried = [replace(made(0.5 / k.get("n_modes", 1), 3), choice={"n_components": 3} | k)
+             for k in kinds]  # fmt: skip
+    ax = plots.selection(select_among(tried))
+    assert ax.get_xlabel() == "modes"
+    assert ax.get_xticks().tolist() == [1, 4, 5, 6]
+    curves = {c.get_label(): c.lines[0].get_xdata() for c in ax.containers}
+    assert {name: list(x) for name, x in curves.items()} == {"linear": [1], "switching": [4, 5, 6]}
+    both = [replace(one, choice=one.choice | {"n_components": 4}) for one in tried]
+    assert plots.selection(select_among([*tried, *both])).get_xlabel() == "latents"
+
+
+def test_the_band_of_the_picture_is_what_the_rule_takes_for_no_gain():
+    found = select_among(
+        [made(0.25, 1, spread=0.99, groups=4), made(0.19, 2, spread=0.99, groups=4)]
+    )
+    (band,) = plots.selection(found).patches
+    top = found.rows[1].decibels
+    assert [band.get_y(), band.get_y() + band.get_height()] == pytest.approx(
+        [top - found.rows[1].error, top]
+    )

@@ -24,6 +24,19 @@ def test_embed_and_forecast_write_the_format_of_the_suffix(recovered, tmp_path, 
         assert set(np.unique(modes)) == {-1, 0, 1}
 
 
+def test_columns_unlike_those_of_the_fit_end_in_the_options_that_it_had(tmp_path):
+    table = np.random.default_rng(0).standard_normal((60, 4)).astype(str)
+    rows = [["a1", "a2", "b", "place"], *table.tolist()]
+    (tmp_path / "x.csv").write_text("\n".join(map(",".join, rows)))
+    dynacl("fit", tmp_path / "x.csv", "--key", "a*", "--trial-length", 30, "--components", 1,
+           "--max-iter", 3, "--batch-size", 16, "--quiet", "--out", tmp_path / "run")  # fmt: skip
+    embed = ("embed", tmp_path / "run", tmp_path / "x.csv", "--out", tmp_path / "z.csv")
+    told = "X has 4 features, but DCL is expecting 2 features as input; the fit read its data with "
+    assert refusal(*embed).endswith(f"{told}--key 'a*' --trial-length 30")
+    assert refusal(*embed, "--trial-length", 30).endswith(f"{told}--key 'a*'")
+    dynacl(*embed, "--key", "a*")
+
+
 def read(path):
     if path.suffix == ".csv":
         with open(path) as file:

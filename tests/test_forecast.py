@@ -1,5 +1,7 @@
 """Forecasts: modes that are held, that move, or that are read; and roll-outs that diverge."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -72,6 +74,25 @@ def test_diverging_forecast_warns_and_names_the_spectral_radius(switching):
     finally:
         with torch.no_grad():
             model.dynamics_.matrices.copy_(before)
+
+
+def test_forecast_from_rest_does_not_warn_where_the_fit_has_been(as_it_is):
+    """x_{t+1} = 0.9 x_t + u_t, seen as it is; from nearly 0 the same input leads to its spread."""
+    rng = np.random.default_rng(0)
+    u = rng.standard_normal((400, 1)).astype(np.float32)
+    y = np.zeros((401, 1), np.float32)
+    for t in range(400):
+        y[t + 1] = 0.9 * y[t] + u[t]
+    model = tiny(1, encoder=as_it_is(1), standardize=False).fit(y[:-1], u=u)
+    with torch.no_grad():
+        model.dynamics_.matrix.fill_(0.9)
+        model.dynamics_.control.fill_(1)
+    rest, push = np.full((1, 1), 1e-3, np.float32), u[:50]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.forecast(rest, 50, u=push)
+    with pytest.warns(UserWarning, match="leaves the data behind"):
+        model.forecast(rest, 50, u=1000 * push)
 
 
 # How the modes of each named dynamics can go on; the truth is that of a switching system.

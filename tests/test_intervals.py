@@ -1,5 +1,7 @@
 """Observations to come, and intervals that hold as many of them as they say."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -94,6 +96,21 @@ def test_reconstruction_explains_what_is_not_noise(model, fresh):
     assert missed < 0.01 * fresh.observations.var(0).mean()  # linear mixing of all latents
     by_name = model.reconstruct({"a": np.zeros((4, 3)), "b": np.ones((2, 3))})
     assert [x.shape for x in by_name.values()] == [(4, 6), (2, 6)]
+
+
+def test_latents_that_cannot_be_written_to_are_read_without_a_word(model, fresh):
+    """As data frames hand them out."""
+    z = np.concatenate(model.transform(fresh))
+    expected = model.reconstruct(z)
+    z.setflags(write=False)
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(model.reconstruct(z), expected)
+    finally:
+        torch.set_warn_always(always)
 
 
 def test_observations_come_in_the_units_that_they_were_given_in(fresh):

@@ -116,6 +116,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         ("dynacl embed run data.npz --decode ''", {"sequence", "step"}),
         ("dynacl simulate lo", {"lorenz", "lorenz-small-dt"}),
         ("dynacl completion ''", set(SHELLS)),
+        ("dynacl reproduce ta", {"table1"}),
         ("dynacl fit ''", {""}),  # nothing of ours: files
     ],
     ids=lambda value: value if isinstance(value, str) else "",

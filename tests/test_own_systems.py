@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from command_line import dynacl
 from dynacl import DCL, InputError, TimeSeries, evaluate, simulate
 from dynacl.dynamics.oracle import ArrayMap
 from dynacl.evaluation import FIGURES
@@ -83,6 +84,30 @@ def test_a_function_that_is_not_known_or_another_is_refused(monkeypatch):
     monkeypatch.delitem(simulate.FUNCTIONS, "spiral")
     with pytest.raises(InputError, match=r"wanted simulate.FUNCTIONS\['spiral'\] = spiral"):
         simulate.system(system)
+
+
+@pytest.mark.parametrize("command", [("fit", "--max-iter", 3), ("evaluate", "--nulls", "none")])
+def test_a_file_whose_system_is_not_known_is_used_and_says_so(tmp_path, monkeypatch, command):
+    """Its latents are there; only what takes a step of the true system is not."""
+    drawn().write(tmp_path / "own.npz")
+    model = DCL(2, max_iter=3, batch_size=64, random_state=0).fit(tmp_path / "own.npz")
+    known = evaluate(model, tmp_path / "own.npz")
+    model.save(tmp_path / "run")
+    monkeypatch.delitem(simulate.FUNCTIONS, "spiral")
+    found = evaluate(model, tmp_path / "own.npz")
+    assert {name: found[name] for name in ("r2", "mcc")} == {
+        name: known[name] for name in ("r2", "mcc")
+    }
+    assert found["dyn_r2_1"] is None
+    assert "its system is the function 'spiral'" in found["reasons"]["dyn_r2_1"]
+    name, *options = command
+    new = ("--components", 2, "--batch-size", 64, "--out", tmp_path / "new")
+    place = (
+        (tmp_path / "own.npz", *new) if name == "fit" else (tmp_path / "run", tmp_path / "own.npz")
+    )
+    assert f"{found['r2']:.3f}" in dynacl(name, *place, *options, "--quiet")
+    with pytest.raises(InputError, match="which is not known here"):
+        DCL(2, "truth", max_iter=3).fit(tmp_path / "own.npz")
 
 
 def squared(x):

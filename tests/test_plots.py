@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from dynacl import InputError, plots
 from dynacl.flows import FixedPoints
 from dynacl.plots import style
+from dynacl.plots.eigenvalues import NEVER
 from dynacl.plots.embedding import principal_axes
 from dynacl.plots.modes import visits
 from dynacl.prediction import HeldOut
@@ -210,7 +211,32 @@ def test_every_eigenvalue_is_drawn_and_what_grows_is_an_arrow():
     assert low[0] < drawn.real.min() < drawn.real.max() < low[1]
     assert high[0] < drawn.imag.min() < drawn.imag.max() < high[1]
     up = [line for line in plots.time_constants(SPECTRUM).get_lines() if line.get_marker() == "^"]
-    assert [len(line.get_xdata()) for line in up] == [0, 1, 0]
+    assert [len(line.get_xdata()) for line in up if line.get_label() != NEVER] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("least", [1e-4, 3e-3, 0.2])
+def test_words_about_the_mean_stand_within_the_picture(least):
+    ax = plots.held_out(HeldOut((1, 4), {"model": np.array([least, 0.3]), "VAR": np.ones(2)}))
+    ax.figure.draw_without_rendering()
+    (words,) = (t for t in ax.texts if "mean" in t.get_text())
+    assert words.get_window_extent().y1 <= ax.get_window_extent().y1
+
+
+def test_what_does_not_shrink_is_named_and_has_no_height_of_its_own():
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])
+
+    def said(ax):
+        ax.figure.draw_without_rendering()
+        named = ax.get_legend().get_texts() if ax.get_legend() else []
+        heights = [t.get_text() for t in ax.get_yticklabels(which="both") if t.get_text()]
+        return {t.get_text() for t in named}, bool(heights)
+
+    grows, both, shrinks = (Spectrum.of(np.stack(m) @ turn) for m in (
+        [1.01 * np.eye(2)], [1.01 * np.eye(2), 0.9 * np.eye(2)], [0.9 * np.eye(2)]
+    ))  # fmt: skip
+    assert said(plots.time_constants(grows)) == ({NEVER}, False)
+    assert said(plots.time_constants(both)) == ({"mode 0", "mode 1", NEVER}, True)
+    assert said(plots.time_constants(shrinks)) == (set(), True)
 
 
 @pytest.mark.parametrize("turned", [0.05, 0.4, 2.5])

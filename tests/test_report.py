@@ -56,7 +56,7 @@ class Page(HTMLParser):
         assert self.open.pop() == name
 
     def handle_data(self, text):
-        where = self.open[-1] if self.open else ""
+        where = "code" if "code" in self.open else self.open[-1] if self.open else ""
         self.text[where] = self.text.get(where, "") + text
 
     def attributes(self, name):
@@ -261,6 +261,26 @@ def test_what_latents_tell_of_labels_stands_in_the_result(switching_model, two_m
     assert f"{best['observations']:.3f} from observations" in said.text
     assert said.doubt == (best["latents"] <= max(best["observations"],
                                                  best["principal components"]))  # fmt: skip
+
+
+def test_one_channel_is_no_channels(tmp_path):
+    y = np.sin(np.arange(300) / 9)[:, None]
+    model = tiny(1, time_lags=(0, 1)).fit(y)
+    report.write(tmp_path / "one.html", model, y)
+    said = (tmp_path / "one.html").read_text()
+    assert "of 1 latent dimension, on 300 samples of 1 channel in 1 trial" in said
+    assert "behind 1 channel<" in said
+
+
+def test_how_modes_go_with_a_label_stands_in_the_result(switching_model, two_modes):
+    modes = np.concatenate([m[[0, *range(len(m))]] for m in switching_model.modes(two_modes)])
+    labels = {"phase": np.array(["rest", "move"])[modes], "place": np.linspace(0, 1, len(modes))}
+    seen = Portrait.of(switching_model, replace(two_modes, labels=labels))
+    said = [s.text for s in words.sentences(seen) if s.text.startswith("Modes, matched")]
+    (phase,) = said  # a quantity has no categories
+    share = words.percent(seen.decoded["phase"].mode_accuracy)
+    assert f"categories of phase, agree with it at {share} of the steps" in phase
+    assert seen.decoded["phase"].mode_accuracy > 0.5
 
 
 def test_figures_beside_the_truth_are_those_of_evaluate(page, switching_model, two_modes):

@@ -13,13 +13,17 @@ pytestmark = pytest.mark.skipif(
 )
 NAME = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
+COMMANDS = ("dynacl fit data.csv --label-key place --modes 2 --max-iter 30 --out runs --report",
+            "dynacl report runs 'two words.csv'")  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def path(switching_model, two_modes, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     labels = {NAME: np.array([NAME, "rest"])[np.arange(len(two_modes)) // 7 % 2]}
     series = replace(two_modes, names=(NAME,) * two_modes.n_features, labels=labels)
-    report.write(folder / "a <b> & 'c'.html", switching_model, series, title=NAME, source=NAME)
+    report.write(folder / "a <b> & 'c'.html", switching_model, series, title=NAME, source=NAME,
+                 commands=COMMANDS)  # fmt: skip
     report.write(folder / "alone.html", switching_model)
     return folder / "a <b> & 'c'.html"
 
@@ -200,6 +204,28 @@ def test_page_follows_the_reader_to_the_dark_and_prints_on_white(page):
 def test_a_narrow_screen_does_not_scroll_sideways(page, path):
     page.open(path, width=390, height=800)
     assert page.run("document.documentElement.scrollWidth") <= 390
+
+
+def test_commands_are_broken_between_words_and_copied_as_they_are(page, path):
+    lines_of_a_word = """(() => {
+        const found = [], code = document.querySelector('pre code');
+        const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) for (const part of walker.currentNode.data.matchAll(/[^ ]+/g)) {
+            const range = document.createRange();
+            range.setStart(walker.currentNode, part.index);
+            range.setEnd(walker.currentNode, part.index + part[0].trimEnd().length);
+            found.push(range.getClientRects().length);
+        }
+        return Math.max(...found);
+    })()"""
+    for width in range(360, 720, 20):
+        page.open(path, width=width)
+        assert page.run(lines_of_a_word) == 1
+    page.open(path, width=2000)  # where both would fit into one line
+    tops = "[...document.querySelectorAll('pre span')].map(s => s.offsetTop)"
+    assert len(set(page.run(tops))) == len(COMMANDS)
+    page.run("getSelection().selectAllChildren(document.querySelector('pre code'))")
+    assert page.run("getSelection().toString()").strip() == "\n".join(COMMANDS)
 
 
 def test_a_report_without_data_has_no_picture_to_turn_and_no_errors(browser, path):

@@ -90,6 +90,21 @@ def test_engineer_simulates_a_stiffening_spring_better_than_a_line():
     assert script.draw(found, "position", 0, 100).axes
 
 
+def test_engineer_compares_simulations_that_see_the_same_inputs(recwarn):
+    """y_t = x_t + u_t: who does not see the input at the step it predicts misses most of it."""
+    script = walk("engineer")
+    rng = np.random.default_rng(0)
+    u = rng.standard_normal((600, 1))
+    x = np.zeros((600, 1))
+    for t in range(599):
+        x[t + 1] = 0.9 * x[t] + 0.3 * u[t]
+    train, test = script.parts(script.TimeSeries.of(x + u, u), 400)
+    models = script.walk(train, test, d=2, max_iter=20)["models"]
+    assert models["ARX, feedthrough"]["nrmse"] < 0.05
+    assert models["dynacl, linear"]["nrmse"] < 0.8 * models["ARX"]["nrmse"]
+    assert not [w for w in recwarn if "ends at step" in str(w.message)]  # all inputs are given
+
+
 def test_neuroscientist_decodes_the_film_and_finds_nothing_in_shuffled_time(tmp_path):
     script = walk("neuroscientist")
     model = {"n_components": 3, "time_lags": (0, 2, 4), "max_iter": 60, "batch_size": 128}

@@ -1,6 +1,7 @@
 """Are there dynamics, and does the model have them: data of which the answer is known."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -77,6 +78,24 @@ def test_whether_an_input_tells_something_is_seen_by_shifting_it():
         series = TimeSeries.of(data, u)
         found = evidence(fit(series, validation=0.4), series, nulls=["shift"], horizons=(1, 3))
         assert f"the control input {said}" in found.sentence
+
+
+def test_what_an_input_tells_is_said_where_it_is_seen():
+    """Slow stores that fill: the next level is near this one, those to come follow the input."""
+    rng, levels, inputs = np.random.default_rng(1), [], []
+    for _ in range(12):
+        u, x = np.repeat(rng.standard_normal((20, 2)), 10, axis=0), np.zeros((200, 2))
+        for t in range(199):
+            x[t + 1] = 0.97 * x[t] + 0.03 * u[t]
+        levels.append(x @ MIXING)
+        inputs.append(u)
+    series = TimeSeries.of(levels, inputs)
+    found = evidence(fit(series, validation=0.4), series, nulls=["shift"], horizons=(1, 30))
+    said = re.search(r"tells something .*R² (\S+) in place of (\S+), (.*) ahead", found.sentence)
+    shifted, own, ahead = said.groups()
+    assert ahead == "30 steps"
+    assert float(shifted) < 0.8 < float(own)
+    assert found.nulls["shift"].squares.held_out().r2()[0] > 0.9  # one step ahead, little is seen
 
 
 def test_nulls_are_refits_to_data_without_what_they_lost(driven, model):

@@ -65,14 +65,16 @@ def simulated(model: DCL | ARX, test: TimeSeries) -> Array:
     y, u = test.given(), test.given_control()
     assert u is not None
     known = TimeSeries.of(y[: past + 1], u[: past + 1])
-    # Row 0 of the input to come acts on the last step that is known.
-    return np.asarray(model.forecast(known, steps, u=[u[past:-1]], observations=True)[0])[:, 0]
+    # Row 0 of the input to come acts on the last step that is known, the last row on the last step.
+    return np.asarray(model.forecast(known, steps, u=[u[past:]], observations=True)[0])[:, 0]
 
 
 def walk(train: TimeSeries, test: TimeSeries, d: int = 7, **settings: Any) -> dict[str, Any]:
     """Each model's simulation of the test part, its error, and what it says of itself."""
     true = test.given()[max(LAGS) + 1 :, 0]
     models: dict[str, DCL | ARX] = {"ARX": ARX(LAGS).fit(train)}
+    # Predictions of dynacl see the input at their own step, too, where training data gain by it.
+    models["ARX, feedthrough"] = ARX(LAGS, feedthrough=True).fit(train)
     for name, kind in MODELS.items():
         models[name] = DCL(d, time_lags=LAGS, random_state=0, **kind, **settings).fit(train)
     found = {}
@@ -89,9 +91,8 @@ def draw(found: dict[str, Any], name: str, start: int, steps: int) -> Figure:
     figure = Figure(figsize=(7, 2.6), layout="constrained")
     axis = figure.subplots()
     rows = slice(start, start + steps)
-    lines = {k: one["path"][rows] for k, one in found["models"].items() if k != "dynacl, cubic"}
-    best = found["models"]["dynacl, cubic"]["path"][rows]
-    plots.forecast(best, found["true"][rows], beside={"ARX": lines["ARX"]}, name=name, ax=axis)
+    best, arx = (found["models"][k]["path"][rows] for k in ("dynacl, cubic", "ARX, feedthrough"))
+    plots.forecast(best, found["true"][rows], beside={"ARX": arx}, name=name, ax=axis)
     axis.set_xlabel(f"time step, from {start:,} after the start of the simulation")
     return figure
 

@@ -12,7 +12,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from dynacl import inference, metrics, simulate
-from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data import Array, InputError, TimeSeries, Truth
 from dynacl.dynamics import BY_NAME
 from dynacl.dynamics.base import Dynamics, Request
 from dynacl.dynamics.naming import named
@@ -93,13 +93,10 @@ def against_truth(
         for name, decode in (("mode_accuracy", "step"), ("mode_accuracy_sequence", "sequence")):
             inferred = inference.modes(f, series, now, x, offset, decode)
             found[name] = metrics.mode_accuracy(truth.modes[t], inferred[t])
-    system = simulate.system(truth.system) if truth.system else None
+    system, unknown = _system_of(truth)
     if system is None:
-        return (
-            found
-            | _size(post_hoc, series)
-            | {"reasons": _reasons(found, f, series, x, None, offset, starts_at_x)}
-        )
+        reasons = _reasons(found, f, series, x, None, offset, starts_at_x, unknown)
+        return found | _size(post_hoc, series) | {"reasons": reasons}
     # A driven truth without its control cannot be stepped.
     if starts_at_x and (series.control is not None or not system.n_controls):
         found |= _dynamics_metrics(f, system, series, latents, x, offset, model)
@@ -122,6 +119,16 @@ def against_truth(
     return found | _size(post_hoc, series) | {"reasons": reasons}
 
 
+def _system_of(truth: Truth) -> tuple[simulate.System | None, str]:
+    """The system that moves the true latents; else None, and why."""
+    if not truth.system:
+        return None, "the data carry no system"
+    try:
+        return simulate.system(truth.system), ""
+    except simulate.UnknownSystemError as error:  # latents and modes are known all the same
+        return None, f"of the data, {str(error).removeprefix('series: ')}"
+
+
 def _reasons(
     found: Mapping[str, Any],
     f: Dynamics,
@@ -130,12 +137,16 @@ def _reasons(
     system: simulate.System | None,
     offset: int,
     starts_at_x: bool,
+    unknown: str = "",
 ) -> dict[str, str]:
-    """Why each figure that is None does not apply: the first of these that is so."""
+    """Why each figure that is None does not apply: the first of these that is so.
+
+    unknown: why there is no system.
+    """
     assert series.truth is not None
     d, n_modes = series.truth.latents.shape[1], series.truth.modes is not None
     A = None if system is None else system.oracle().linear_maps()
-    known = system is None, "the data carry no system"
+    known = system is None, unknown
     one_step = offset != 1, f"the truth is of one step, and time_offset is {offset}"
     symmetric = not starts_at_x, "of two encoders, the dynamics leads from one space to another"
     driven = system is not None and system.n_controls > 0

@@ -34,9 +34,12 @@ def no_equations(model: DCL, series: TimeSeries) -> str | None:
         return "asymmetric: f starts from other latents than it leads to, so it has no flow"
     truth = series.truth
     known = truth is not None and truth.system and series.control is None
-    if truth is None or not known or not simulate.system(truth.system).has_flow:
-        return ("data: carries no true system without modes and control; equations need "
-                "its coordinates")  # fmt: skip
+    try:
+        if truth is None or not known or not simulate.system(truth.system).has_flow:
+            return ("data: carries no true system without modes and control; equations need "
+                    "its coordinates")  # fmt: skip
+    except simulate.UnknownSystemError as error:
+        return str(error)
     d = truth.latents.shape[1]
     if model.n_components != d:
         return f"n_components: got {model.n_components}; wanted {d}, one for each true latent"

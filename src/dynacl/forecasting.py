@@ -86,7 +86,7 @@ class Forecasting:
         )
         chain = self.transitions_ if modes == inference.MARKOV else None
         out = inference.forecast(self.run_, series, x, int(steps), control, chain)
-        inference.warn_of_divergence(f, x, out)
+        inference.warn_of_divergence(self.run_, x, out)
         if not observations:
             return like(X, series, list(out))
         y = observed(self.run_, out, self._present(control, int(steps)))
@@ -121,7 +121,8 @@ class Forecasting:
         if latents.n_features != d:
             raise InputError(f"Z: has {latents.n_features} columns; wanted {d}, the latents of "
                              "this model")  # fmt: skip
-        y = _given(self.run_, observed(self.run_, latents.observations))
+        rows = np.require(latents.observations, requirements="W")  # PyTorch warns of others
+        y = _given(self.run_, observed(self.run_, rows))
         return y if is_one(Z) else like(Z, latents, y)
 
     def _check_forecast(self, modes: str | None, observations: bool, interval: Any) -> None:

@@ -27,6 +27,7 @@ from dynacl.spectrum import Spectrum, radius
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide
 DIVERGED = 10.0  # times the largest distance from 0 in the data, from which a forecast warns
+FURTHEST = 4.0  # times the root mean square of distances, where only that is known
 Project = Callable[[Tensor], Tensor]
 Make = Callable[[tuple[int, ...], Any], Array]  # an array of this shape and kind, to be filled
 HOLD, MARKOV, READ = FORECASTS
@@ -338,9 +339,16 @@ def future_control(run: Run, u: Any, steps: int, n: int, n_trials: int) -> Tenso
     return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
 
 
-def warn_of_divergence(f: Dynamics, x: Array, out: Array) -> None:
-    """A roll-out (trials, steps, d) that leaves the data x far behind."""
-    reach = DIVERGED * np.linalg.norm(x, axis=1).max()
+def warn_of_divergence(run: Run, x: Array, out: Array) -> None:
+    """A roll-out (trials, steps, d) that leaves far behind both the data x and those of the fit.
+
+    A machine that is at rest in x, and driven in what follows, only goes where the fit has been.
+    """
+    known = float(np.linalg.norm(x, axis=1).max())
+    if run.readout is not None:  # it has the mean and the spread of the latents of the fit
+        usual = float(torch.cat([run.readout.shift, run.readout.scale]).norm())
+        known = max(known, FURTHEST * usual)
+    reach, f = DIVERGED * known, run.dynamics
     with np.errstate(over="ignore", invalid="ignore"):
         gone = ~(np.linalg.norm(out.astype(float), axis=2).max(axis=1) <= reach)
     if gone.any():

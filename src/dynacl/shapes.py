@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from dynacl.data import Array, InputError, TimeSeries
+from dynacl.data import Array, TimeSeries, UnlikeFitError
 from dynacl.data.frames import alike, as_frame, is_framed
 
 SHOWN = 5  # names in an error, at most
@@ -137,7 +137,7 @@ class Shaped(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     def _check_features(self, series: TimeSeries) -> None:
         """That there are as many columns as in the fit, of the same names."""
         if series.n_features != self.n_features_in_:
-            raise InputError(
+            raise UnlikeFitError(
                 f"X has {series.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
@@ -154,7 +154,7 @@ class Shaped(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         """That columns with names are those of the fit, in their order."""
         known = getattr(self, "feature_names_in_", None)
         if known is not None and names is not None and tuple(names) != tuple(known):
-            raise InputError(_differ(list(known), list(names)))
+            raise UnlikeFitError(_differ(list(known), list(names)))
 
 
 def _differ(known: list[str], came: list[str]) -> str:
@@ -175,7 +175,7 @@ def _differ(known: list[str], came: list[str]) -> str:
 def check_control_names(known: Sequence[str] | None, names: Sequence[str] | None) -> None:
     """That inputs with names are those of the fit, in their order."""
     if known and names and tuple(known) != tuple(names):
-        raise InputError(f"u: its columns are {', '.join(names)}; this model was fitted with "
+        raise UnlikeFitError(f"u: its columns are {', '.join(names)}; this model was fitted with "
                          f"{', '.join(known)}, in this order")  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from dynacl.choosing.dynamics import settled
 from dynacl.comparing import HORIZONS, LINEAR, MEAN, Comparison, compared, horizons_in
 from dynacl.data import Array, InputError, TimeSeries
 from dynacl.estimator import DCL
-from dynacl.prediction import MODEL, PERSISTENCE, WIDTH, HeldOut
+from dynacl.prediction import MODEL, PERSISTENCE, WIDTH, HeldOut, listed
 from dynacl.progress import Progress
 from dynacl.surrogates import NULLS
 from dynacl.values import Whole
@@ -76,8 +76,9 @@ class Evidence:
             return
         for name, null in self.nulls.items():
             found = [c.squares.held_out() for c in (null, self.reference)]
-            r2, own = (held.r2()[0] for held in found)
-            said = f"R² {r2:.2f} in place of {own:.2f}, one step ahead"
+            at = _furthest_apart(*found) if name == "shift" else 0
+            r2, own = (held.r2()[at] for held in found)
+            said = f"R² {r2:.2f} in place of {own:.2f}, {listed([found[0].horizons[at]])} ahead"
             if name == "phase":
                 yield from _of_phases(null, self.reference)
             elif name == "shift":
@@ -304,8 +305,18 @@ def _of_phases(null: Comparison, real: Comparison) -> Iterator[str]:
 
 def _ratio(one: HeldOut, other: HeldOut) -> float:
     """How much more one misses than another, over the steps ahead that both have."""
+    return float(np.exp(_logarithms(one, other).mean()))
+
+
+def _furthest_apart(one: HeldOut, other: HeldOut) -> int:
+    """At which of the steps ahead one misses most beside another, or least."""
+    return int(np.abs(_logarithms(one, other)).argmax())
+
+
+def _logarithms(one: HeldOut, other: HeldOut) -> Array:
     n = min(len(one.horizons), len(other.horizons))
-    return float(np.exp(np.log(one.missed[MODEL][:n] / other.missed[MODEL][:n]).mean()))
+    found: Array = np.log(one.missed[MODEL][:n] / other.missed[MODEL][:n])
+    return found
 
 
 def _figures(held: HeldOut) -> dict[str, Any]:

@@ -20,9 +20,10 @@ from textwrap import indent
 from types import ModuleType
 
 from dynacl._version import __version__
+from dynacl.cli.files import options_of_the_fit
 from dynacl.cli.parsing import Parser
 from dynacl.cli.wording import flags_of, typed
-from dynacl.data import InputError
+from dynacl.data import InputError, UnlikeFitError
 
 COMMANDS = {
     "demo": "take the tour: simulate, fit, evaluate and report",
@@ -56,7 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (InputError, OSError) as error:
-        print(f"dynacl {options.name}: error: {typed(str(error).strip(), flags)}", file=sys.stderr)
+        said = typed(str(error).strip(), flags)
+        if isinstance(error, UnlikeFitError):
+            said += options_of_the_fit(options)
+        print(f"dynacl {options.name}: error: {said}", file=sys.stderr)
         return 2
     except RuntimeError as error:
         from dynacl.training import TrainingError

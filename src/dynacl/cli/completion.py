@@ -55,12 +55,14 @@ def run(options: argparse.Namespace) -> None:
 
 
 def commands() -> Iterator[Command]:
-    from dynacl.cli import COMMANDS, parser
+    from dynacl.cli import COMMANDS, parser, reproduce
 
+    listed = {"reproduce": reproduce.names}  # in no parser, as they take a second to import
     (chosen,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
     for name, one in chosen.choices.items():
         options = [a for a in one._actions if a.option_strings]
         words = [str(w) for a in one._actions if not a.option_strings for w in a.choices or ()]
+        words += listed[name]() if name in listed else []
         yield Command(name, COMMANDS[name], options, words)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from contextlib import redirect_stderr
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,22 @@ def data_or_those_of_the_fit(options: argparse.Namespace) -> tuple[str, TimeSeri
     if fitted is None or not Path(fitted.data).is_file():
         return "", None
     return fitted.data, read(fitted)
+
+
+def options_of_the_fit(options: argparse.Namespace) -> str:
+    """Which part of its data the fit of a run was told to use, if that was said otherwise now."""
+    from dynacl.cli.options import add_data
+
+    fitted = _options_of(command_of(Path(getattr(options, "run", ""))))
+    parser = argparse.ArgumentParser(add_help=False)
+    add_data(parser, optional=True)
+    typed = [] if fitted is None else [
+        f"{max(a.option_strings, key=len)}{'' if value is True else f' {quote(str(value))}'}"
+        for a in parser._actions
+        if a.option_strings and (value := getattr(fitted, a.dest)) != a.default
+        and value != getattr(options, a.dest, None)
+    ]  # fmt: skip
+    return f"; the fit read its data with {' '.join(typed)}" if typed else ""
 
 
 def command_of(folder: Path) -> list[str]:

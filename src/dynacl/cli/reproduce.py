@@ -48,6 +48,13 @@ def run(options: argparse.Namespace) -> int:
     return reproduce(options)
 
 
+def names() -> list[str]:
+    """Of every table and figure."""
+    from dynacl.experiments.catalogue import EXPERIMENTS
+
+    return list(EXPERIMENTS)
+
+
 def _whole(text: str) -> int:
     if (value := int(text)) < 0:
         raise argparse.ArgumentTypeError(f"got {text}; wanted a number of at least 0")

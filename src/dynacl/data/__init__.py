@@ -5,7 +5,7 @@ Input is checked here, once. Everything behind it trusts its arrays.
 
 from dynacl.data.arrays import Array, Floats, Ints
 from dynacl.data.checks import in_order
-from dynacl.data.errors import InputError, InputTypeError
+from dynacl.data.errors import InputError, InputTypeError, UnlikeFitError
 from dynacl.data.formats.npz import write_npz
 from dynacl.data.labels import is_categorical, is_missing
 from dynacl.data.series import TimeSeries, spread_lags
@@ -23,6 +23,7 @@ __all__ = [
     "TimeSeries",
     "Truth",
     "Units",
+    "UnlikeFitError",
     "exchange",
     "in_order",
     "is_categorical",

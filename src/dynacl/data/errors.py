@@ -7,3 +7,7 @@ class InputError(ValueError):
 
 class InputTypeError(InputError, TypeError):
     """Input of a kind that cannot be numbers."""
+
+
+class UnlikeFitError(InputError):
+    """Data with other columns than those that a model was fitted to."""

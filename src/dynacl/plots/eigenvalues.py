@@ -11,6 +11,7 @@ from dynacl.plots.style import MUTED, TRUE, axes, colours, dressed, legend, loga
 from dynacl.spectrum import Spectrum
 
 NAMED = 10  # modes that a legend lists
+NEVER = "does not shrink"
 MARGIN = 0.15  # of what the eigenvalues span, around them
 
 
@@ -58,7 +59,13 @@ def time_constants(spectrum: Spectrum, *, ax: Axes | None = None) -> Axes:
                    markeredgecolor="white", markeredgewidth=0.4, label=label)  # fmt: skip
         panel.plot(spectrum.frequencies[k, gone], np.full(gone.sum(), top), "^", color=colour,
                    markersize=6)  # fmt: skip
+    if (upper & ~shrinks).any():
+        panel.plot([], [], "^", color=MUTED, markersize=6, label=NEVER)
     logarithmic(panel, "y")
+    if not len(known):  # heights say nothing
+        panel.set_ylim(top / 10, 1.2 * top)
+        panel.set_yticks([])
+        panel.set_yticks([], minor=True)
     panel.xaxis.set_major_locator(MaxNLocator(5))
     panel.grid(color=MUTED, alpha=0.25, linewidth=0.5)
     legend(panel)

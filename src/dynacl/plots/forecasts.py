@@ -87,6 +87,8 @@ def held_out(found: HeldOut, *, ax: Axes | None = None) -> Axes:
                    xycoords=("axes fraction", "data"), textcoords="offset points",
                    fontsize="x-small", color=MUTED)  # fmt: skip
     logarithmic(panel, "y")
+    low, high = panel.get_ylim()
+    panel.set_ylim(low, max(high, low**-0.15))  # room for the words above their line
     if max(found.horizons) > 8:
         panel.set_xscale("log")
     panel.xaxis.set_major_locator(FixedLocator(list(found.horizons)))

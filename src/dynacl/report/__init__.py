@@ -91,10 +91,11 @@ def page(seen: Portrait, about: About) -> str:
 
 def _header(seen: Portrait, about: About) -> Html:
     model = seen.model
-    of = f"{words.kind(seen)} dynamics of {model.n_components} latent dimensions"
+    of = f"{words.kind(seen)} dynamics of {words.several(model.n_components, 'latent dimension')}"
     on = "" if seen.series is None else (
-        f", on {words.number(len(seen.series))} samples of {model.n_features_in_:,} channels in "
-        f"{words.number(seen.series.n_trials)} trial{'s' if seen.series.n_trials != 1 else ''}"
+        f", on {words.several(len(seen.series), 'sample')} of "
+        f"{words.several(model.n_features_in_, 'channel')} in "
+        f"{words.several(seen.series.n_trials, 'trial')}"
     )  # fmt: skip
     cards = [
         tag("div", tag("dt", card.name),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -162,9 +163,7 @@ def labels(seen: Portrait, about: About) -> Html | None:
                 for source, told in {**found.figures, "chance": found.chance}.items()]  # fmt: skip
         parts.append(table((f"{found.measure} from", *ways), rows, caption=name))
         if found.mode_accuracy is not None:
-            parts.append(tag("p", f"Modes beside it: {percent(found.mode_accuracy)} of the steps "
-                             "agree under the best matching, adjusted Rand index "
-                             f"{number(found.adjusted_rand)}."))  # fmt: skip
+            parts.append(tag("p", f"{words.agreement(name, found)}."))
     said = ("Decoded on trials that the decoder has not seen, by ridge regression and by nearest "
             "neighbours. Chance: the same with labels shifted in a circle.")  # fmt: skip
     return section("labels-section", "Labels", tag("p", said), *parts)
@@ -243,17 +242,23 @@ def settings(seen: Portrait, about: About) -> Html:
     tools = [("dynacl", __version__), ("Python", sys.version.split()[0]),
              *((name, _version(name)) for name in PACKAGES),
              ("system", f"{platform.system()} {platform.machine()}")]  # fmt: skip
-    commands = tag("pre", tag("code", "\n".join(about.commands))) if about.commands else None
+    commands = tag("pre", tag("code", *map(_whole_words, about.commands)))
     return section(
         "settings-section",
         "Settings and versions",
         tag("h3", "How this is made again"),
-        commands,
+        commands if about.commands else None,
         tag("pre", tag("code", " ".join(repr(model).split()))),
         tag("details", tag("summary", "Settings of the training, and why"),
             tag("div", table(("setting", "value", "reason"), rows), class_="words")),
         tag("div", table(("", ""), tools), class_="words"),
     )  # fmt: skip
+
+
+def _whole_words(line: str) -> Html:
+    """A command, each of its words in one piece: a line would break after the dashes of one."""
+    parts = re.split(r"(\s+)", line)
+    return joined([*(part if part.isspace() else tag("span", part) for part in parts), "\n"])
 
 
 SECTIONS = {

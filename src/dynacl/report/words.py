@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynacl import facts
-from dynacl.behaviour import LATENTS
+from dynacl.behaviour import LATENTS, Decoded
 from dynacl.dynamics import BY_NAME
 from dynacl.portrait import Portrait
 from dynacl.prediction import MODEL, HeldOut
@@ -85,7 +85,7 @@ def kind(seen: Portrait) -> str:
 
 def cards(seen: Portrait) -> list[Card]:
     model = seen.model
-    behind = f"behind {model.n_features_in_:,} channels"
+    behind = f"behind {several(model.n_features_in_, 'channel')}"
     found = [Card("latent dimensions", str(model.n_components), behind)]
     if K := model.run_.dynamics.n_modes:
         used = K - len(model.unused_modes_ or [])
@@ -115,7 +115,12 @@ def best_other(judged: HeldOut, i: int) -> tuple[str, float]:
 
 
 def steps(n: int) -> str:
-    return f"{n} step{'s' if n != 1 else ''}"
+    return several(n, "step")
+
+
+def several(n: int, what: str) -> str:
+    """A number of things: "1 trial", "2,000 trials"."""
+    return f"{n:,} {what}{'s' if n != 1 else ''}"
 
 
 # -- sentences -------------------------------------------------------------------------------------
@@ -194,7 +199,16 @@ def _labels(seen: Portrait) -> list[Sentence]:
         said.append(Sentence(f"{name} is decoded from the latents with {found.measure} "
                              f"{fixed(latents)}; with {beside}.",
                              doubt=latents <= max(best.values())))  # fmt: skip
+        if found.mode_accuracy is not None:
+            said.append(Sentence(f"{agreement(name, found)}."))
     return said
+
+
+def agreement(name: str, found: Decoded) -> str:
+    """How modes go with the categories of a label."""
+    return (f"Modes, matched one to one with the categories of {name}, agree with it at "
+            f"{percent(found.mode_accuracy or 0.0)} of the steps (adjusted Rand index "
+            f"{fixed(found.adjusted_rand)}; 0 is chance)")  # fmt: skip
 
 
 def _modes(seen: Portrait) -> list[Sentence]:

@@ -1,6 +1,6 @@
 """Systems with a known answer: functions of (settings, rng) -> TimeSeries with its truth."""
 
-from dynacl.simulate.base import System
+from dynacl.simulate.base import System, UnknownSystemError
 from dynacl.simulate.flow import flow
 from dynacl.simulate.identity import identity
 from dynacl.simulate.lds import controlled, lds
@@ -16,6 +16,7 @@ __all__ = [
     "PRESETS",
     "SYSTEMS",
     "System",
+    "UnknownSystemError",
     "again",
     "controlled",
     "flow",

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from dynacl.dynamics import Oracle
 
 
+class UnknownSystemError(InputError):
+    """A system whose code is elsewhere: files hold its name alone."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class System(ABC):
     """x' = f(x) + B u + ε, y = g(x) + ν."""

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.simulate.base import System, simulated
+from dynacl.simulate.base import System, UnknownSystemError, simulated
 from dynacl.simulate.checks import finite, whole
 
 PROBED = 3  # states at which a function is compared with the one that data were drawn with
@@ -36,7 +36,7 @@ class Own(System):
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
-            raise InputError(
+            raise UnknownSystemError(
                 f"series: its system is the function {self.function!r}, which is not known here; "
                 f"wanted simulate.FUNCTIONS[{self.function!r}] = {self.function}"
             )

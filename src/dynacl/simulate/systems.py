@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynacl.data import Array, InputError, TimeSeries
-from dynacl.simulate.base import System
+from dynacl.simulate.base import System, UnknownSystemError
 from dynacl.simulate.control import CONTROLS
 from dynacl.simulate.flow import Flow, flow
 from dynacl.simulate.identity import Identity, identity
@@ -65,7 +65,9 @@ def system(arrays: Mapping[str, Array]) -> System:
         raise InputError("series: carries no system to draw from; wanted one made by a simulator")
     kind = str(arrays["kind"])
     if kind not in SYSTEMS:
-        raise InputError(f"series: its system is {kind!r}; wanted one of {', '.join(SYSTEMS)}")
+        raise UnknownSystemError(
+            f"series: its system is {kind!r}; wanted one of {', '.join(SYSTEMS)}"
+        )
     return SYSTEMS[kind].from_arrays(arrays)
 
 
