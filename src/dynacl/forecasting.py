@@ -41,7 +41,9 @@ class Forecasting:
     def _series(self, X: Any, u: Any = None, reset: bool = False) -> TimeSeries: ...
 
     @abstractmethod
-    def _latents(self, series: TimeSeries) -> tuple[TimeSeries, Array, Array]: ...
+    def _latents(
+        self, series: TimeSeries, make: inference.Make = np.empty
+    ) -> tuple[TimeSeries, Array, Array]: ...
 
     def forecast(
         self,
@@ -68,9 +70,26 @@ class Forecasting:
         and is NaN further ahead than these go.
         """
         check_is_fitted(self, "encoder_")
+        series, found = self._forecast(X, steps, u, modes, observations, interval)
+        columns = (series.names or ()) if observations else ()
+        parts = (like(X, series, list(part), columns=columns) for part in found.values())
+        return next(parts) if interval is None else Forecast(*parts)
+
+    def _forecast(
+        self,
+        X: Any,
+        steps: int,
+        u: Any = None,
+        modes: str | None = None,
+        observations: bool = False,
+        interval: float | None = None,
+        make: inference.Make = np.empty,
+    ) -> tuple[TimeSeries, dict[str, Array]]:
+        """The series, and what `forecast` says as arrays (trials, steps, …) for which `make` has
+        room: latents, or observations and the ends of the interval around each."""
         if not Whole().accepts(steps):
             raise InputError(f"steps: got {steps!r}; wanted {Whole().wanted}")
-        self._check_forecast(modes, observations, interval)
+        self._check_forecast(modes, observations, interval, steps)
         series = self._series(X)
         f = self.run_.dynamics
         if f.infers_modes and self.n_controls_in_ not in (0, series.n_controls):
@@ -79,23 +98,38 @@ class Forecasting:
         if self.settings_.past_inputs and self.n_controls_in_ != series.n_controls:
             raise InputError("X: the state to start from is told from past inputs too; wanted "
                              "TimeSeries.of(X, past_u) as X")  # fmt: skip
-        series, x, _ = self._latents(series)
+        series, x, _ = self._latents(series, make)
         check_control_names(self.control_names_in_, names_of(u))
         control = inference.future_control(
             self.run_, in_order(u, X), int(steps), self.n_controls_in_, series.n_trials
         )
         chain = self.transitions_ if modes == inference.MARKOV else None
-        out = inference.forecast(self.run_, series, x, int(steps), control, chain)
+        out = inference.forecast(self.run_, series, x, int(steps), control, chain, make)
         inference.warn_of_divergence(f, x, out)
         if not observations:
-            return like(X, series, list(out))
-        y = observed(self.run_, out, self._present(control, int(steps)))
-        if interval is None:
-            return like(X, series, list(_given(self.run_, y)), columns=series.names or ())
-        assert self.run_.errors is not None
-        ends = self.run_.errors.around(y, interval)
-        parts = (list(_given(self.run_, part)) for part in (y, *ends))
-        return Forecast(*(like(X, series, part, columns=series.names or ()) for part in parts))
+            return series, {"latents": out}
+        return series, self._observed(out, self._present(control, int(steps)), interval, make)
+
+    def _observed(
+        self, x: Array, u: Array | None, interval: float | None, make: inference.Make
+    ) -> dict[str, Array]:
+        """Observations of these latents, and the ends of the interval around them, with no more
+        digits than are between them."""
+        run, found = self.run_, dict[str, Array]()
+        errors = None if interval is None else run.errors
+        trials, steps = x.shape[:2]
+        for part in inference.parts_of(trials, steps, self.n_features_in_):
+            y = observed(run, x[part], None if u is None else u[part])
+            told = {"observations": y}
+            if errors is not None and interval is not None:
+                told["lower"], told["upper"] = errors.around(y, interval, part[1].start)
+            for name, values in told.items():
+                given = _given(run, values)
+                if name not in found:
+                    kind = found.get("observations", given).dtype
+                    found[name] = make((trials, steps, given.shape[-1]), kind)
+                found[name][part] = given
+        return found
 
     def _present(self, control: Tensor | None, steps: int) -> Array | None:
         """The inputs at the steps that are forecast, (trials, steps, d_u), where these are seen."""
@@ -104,7 +138,7 @@ class Forecasting:
         if control.shape[1] == steps:
             warnings.warn(f"u: ends at step {steps - 1}, and observations see the input at their "
                           f"own step; the last row is held for step {steps}. Wanted "
-                          f"{steps + 1} rows", stacklevel=3)  # fmt: skip
+                          f"{steps + 1} rows", stacklevel=4)  # fmt: skip
             control = torch.cat([control, control[:, -1:]], dim=1)
         found: Array = control[:, 1:].cpu().numpy()
         return found
@@ -124,13 +158,17 @@ class Forecasting:
         y = _given(self.run_, observed(self.run_, latents.observations))
         return y if is_one(Z) else like(Z, latents, y)
 
-    def _check_forecast(self, modes: str | None, observations: bool, interval: Any) -> None:
+    def _check_forecast(
+        self, modes: str | None, observations: bool, interval: Any, steps: int
+    ) -> None:
         inference.check_forecast(self.run_, modes)
         if interval is not None and not observations:
             raise InputError("interval: is of observations; wanted observations=True with it")
         if interval is not None and self.run_.errors is None:
             raise InputError("interval: this model has no errors on held-out data to tell it from; "
                              "wanted a fit with validation, and trials long enough")  # fmt: skip
+        if interval is not None and self.run_.errors is not None:
+            self.run_.errors.check(interval, steps)
 
 
 def observed(run: Run, x: Array, u: Array | None = None) -> Array:
@@ -143,20 +181,22 @@ def _given(run: Run, y: Array) -> Array:
     return y if run.units is None else run.units.restore(y)
 
 
-def when(series: TimeSeries, steps: int, offset: int) -> dict[str, Array]:
+def when(
+    series: TimeSeries, steps: int, offset: int, make: inference.Make = np.empty
+) -> dict[str, Array]:
     """Of each row of a forecast, the trial, the step in the trial, and how many steps ahead it is.
 
     And the time, where the series has times: the recording's median interval goes on.
     """
-    ahead = np.arange(1, steps + 1)
-    found = {
-        "trial": np.repeat(np.arange(series.n_trials), steps),
-        "step": (series.lengths[:, None] - 1 + offset * ahead).ravel(),
-        "ahead": np.tile(ahead, series.n_trials),
-    }
+    ahead, shape = np.arange(1, steps + 1), (series.n_trials, steps)
+    found = {name: make(shape, np.int64) for name in ("trial", "step", "ahead")}
+    found["trial"][:] = np.arange(series.n_trials)[:, None]
+    np.add(series.lengths[:, None] - 1, offset * ahead, out=found["step"])
+    found["ahead"][:] = ahead
     t = series.steps(1, allow_short=True)
     if series.times is not None and len(t):
         between = np.sort(series.times[t + 1] - series.times[t])[len(t) // 2]
         last = series.times[series.bounds[1:] - 1]
-        found["time"] = (last[:, None] + offset * ahead * between).ravel()
-    return found
+        found["time"] = make(shape, (last[:1] + between * ahead[:1]).dtype)
+        np.add(last[:, None], offset * ahead * between, out=found["time"])
+    return {name: values.reshape(-1) for name, values in found.items()}

@@ -9,7 +9,7 @@ which are x unless references have an encoder of their own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dynacl import decoding
 from dynacl.data import Array, InputError, Steps, TimeSeries, exchange
-from dynacl.dynamics.ahead import rollout
+from dynacl.dynamics.ahead import follow, rollout
 from dynacl.dynamics.base import Dynamics
 from dynacl.parameters import FORECASTS
 from dynacl.run import Run
@@ -173,7 +173,13 @@ def _of_pairs(
 
 
 def held_modes(
-    f: Dynamics, series: TimeSeries, now: Array, x: Array, offset: int, decode: str = "step"
+    f: Dynamics,
+    series: TimeSeries,
+    now: Array,
+    x: Array,
+    offset: int,
+    decode: str = "step",
+    make: Make = np.empty,
 ) -> Array | None:
     """The mode known at each step: that of the pair that ends there, −1 if none does.
 
@@ -182,9 +188,13 @@ def held_modes(
     """
     if not f.infers_modes:
         return None
-    held = np.full(len(x), -1, dtype=np.int64)
+    held = make((len(x),), np.int64)
+    held.fill(-1)
+    found = modes(f, series, now, x, offset, decode, make)
     t = series.steps(offset, allow_short=True)
-    held[t + offset] = modes(f, series, now, x, offset, decode)[t]
+    for i in range(0, len(t), ROWS):
+        rows = t[i : i + ROWS]
+        held[rows + offset] = found[rows]
     return held
 
 
@@ -269,6 +279,7 @@ def forecast(
     steps: int,
     control: Tensor | None,
     chain: Array | None = None,
+    make: Make = np.empty,
 ) -> Array:
     """From the last row of each trial, (trials, steps, d), under the control to come.
 
@@ -277,20 +288,41 @@ def forecast(
     """
     f, offset = run.dynamics, run.settings.time_offset
     last = series.bounds[1:] - 1
-    held = held_modes(f, series, x, x, offset, "sequence")
-    weights: list[Tensor] | None = None
-    if held is not None:
-        move = None if chain is None else tensor(chain, f)
-        chosen, weights = one_hot(held[last], f), []
-        for _ in range(steps):
-            chosen = chosen if move is None else chosen @ move
-            weights.append(chosen)
-    drive = [None if control is None else control[:, j].to(run.device) for j in range(steps)]
-    state = state_at(f, series, x, last, offset)
-    with torch.inference_mode():
-        path = rollout(f, state, drive, weights, run.geometry.project)
-    found: Array = path.cpu().numpy().astype(np.float32)
+    held = held_modes(f, series, x, x, offset, "sequence", make)
+    move = None if chain is None else tensor(chain, f)
+    found = make((len(last), steps, x.shape[1]), np.float32)
+    state, chosen = None, None
+    for trials, ahead in parts_of(len(last), steps, x.shape[1]):
+        if ahead.start == 0:
+            state = state_at(f, series, x, last[trials], offset)
+            chosen = None if held is None else one_hot(held[last[trials]], f)
+        weights: list[Tensor] | None = None if chosen is None else []
+        for _ in range(ahead.start, ahead.stop):
+            if chosen is not None and weights is not None:
+                chosen = chosen if move is None else chosen @ move
+                weights.append(chosen)
+        drive = [None if control is None else control[trials, j].to(run.device)
+                 for j in range(ahead.start, ahead.stop)]  # fmt: skip
+        assert state is not None
+        with torch.inference_mode():
+            path = rollout(f, state, drive, weights, run.geometry.project)
+            for following in path[:, -1 - f.context :].unbind(1):
+                state = follow(state, following)
+        found[trials, ahead] = path.cpu().numpy()
     return found
+
+
+def parts_of(trials: int, steps: int, width: int) -> Iterator[tuple[slice, slice]]:
+    """Parts of a table (trials, steps, width) that fit into memory: some trials and some steps.
+
+    All steps of some trials come before the next trials.
+    """
+    several = max(1, min(ROWS, NUMBERS // width))
+    for i in range(0, trials, several):
+        some = slice(i, min(i + several, trials))
+        size = max(1, NUMBERS // (width * (some.stop - some.start)))
+        for j in range(0, steps, size):
+            yield some, slice(j, min(j + size, steps))
 
 
 def check_forecast(run: Run, modes: str | None) -> None:
@@ -335,21 +367,25 @@ def future_control(run: Run, u: Any, steps: int, n: int, n_trials: int) -> Tenso
         raise InputError(f"u: got shape {rows.shape}; {wanted}")
     rows = exchange(rows, future.units, run.control_units, "u")
     control = rows.reshape(-1, given, n)
-    return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
+    return torch.from_numpy(control.copy()).expand(n_trials, -1, -1)
 
 
 def warn_of_divergence(f: Dynamics, x: Array, out: Array) -> None:
     """A roll-out (trials, steps, d) that leaves the data x far behind."""
-    reach = DIVERGED * np.linalg.norm(x, axis=1).max()
+    size = max(1, NUMBERS // x.shape[1])
+    norms = (np.linalg.norm(x[i : i + size], axis=1).max() for i in range(0, len(x), size))
+    reach, gone = DIVERGED * max(norms), np.zeros(len(out), dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
-        gone = ~(np.linalg.norm(out.astype(float), axis=2).max(axis=1) <= reach)
+        for trials, ahead in parts_of(*out.shape):
+            far = np.linalg.norm(out[trials, ahead].astype(float), axis=2).max(axis=1)
+            gone[trials] |= ~(far <= reach)
     if gone.any():
         radius = spectral_radius(f)
         listed = "not known" if radius is None else ", ".join(f"{r:.4f}" for r in radius)
         warnings.warn(
             f"the roll-out of {gone.sum()} of {len(gone)} trials leaves the data behind (more "
             f"than {DIVERGED:g} times as far from 0); spectral radius: {listed}",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
