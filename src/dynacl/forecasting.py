@@ -34,6 +34,7 @@ class Forecasting:
     run_: Run
     settings_: Settings
     transitions_: Array | None
+    n_features_in_: int
     n_controls_in_: int
     control_names_in_: tuple[str, ...] | None
 
