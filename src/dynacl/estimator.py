@@ -392,10 +392,8 @@ class DCL(  # type: ignore[call-arg] # `Shaped` does what scikit-learn's wrapper
         cut, x, now = self._latents(series)
         return scoring.score(self.run_, cut, now, x, horizon)
 
-    def _latents(
-        self, series: TimeSeries, make: inference.Make = np.empty
-    ) -> tuple[TimeSeries, Array, Array]:
+    def _latents(self, series: TimeSeries) -> tuple[TimeSeries, Array, Array]:
         """The series cut to steps with a full window, their latents, and where f starts there."""
         cut = series.trimmed(self.run_.settings.past)  # first: it refuses short trials
-        x = inference.latents(self.run_, series, make=make)
-        return cut, x, inference.references(self.run_, series, x, make=make)
+        x = inference.latents(self.run_, series)
+        return cut, x, inference.references(self.run_, series, x)

@@ -1,15 +1,14 @@
-"""What a trained run says about data: latents, modes, predictions, roll-outs. It never trains.
+"""What a trained run says about data: latents, modes, predictions. It never trains.
 
 Arrays in and out, a bounded number of rows at a time; what `make` gives for those that have a row
-per step may lie on a disk. x is always one row per step of a series that
-was trimmed to the steps with a full window; `now` has the latents from which the dynamics starts,
-which are x unless references have an encoder of their own.
+per step may lie on a disk. x is always one row per step of a series that was trimmed to the steps
+with a full window; `now` has the latents from which the dynamics starts, which are x unless
+references have an encoder of their own.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,25 +16,16 @@ import torch
 from torch import Tensor
 
 from dynacl import decoding
-from dynacl.data import Array, InputError, Steps, TimeSeries, exchange
-from dynacl.dynamics.ahead import follow, rollout
+from dynacl.data import Array, InputError, Steps, TimeSeries
+from dynacl.dynamics.ahead import rollout
 from dynacl.dynamics.base import Dynamics
-from dynacl.parameters import FORECASTS
 from dynacl.run import Run
 from dynacl.spectrum import Spectrum, radius
 
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide
-DIVERGED = 10.0  # times the largest distance from 0 in the data, from which a forecast warns
 Project = Callable[[Tensor], Tensor]
 Make = Callable[[tuple[int, ...], Any], Array]  # an array of this shape and kind, to be filled
-HOLD, MARKOV, READ = FORECASTS
-# Which models can go on in which way.
-GOES_ON: dict[str, Callable[[Dynamics], bool]] = {
-    HOLD: lambda f: f.infers_modes,
-    MARKOV: lambda f: f.infers_modes,
-    READ: lambda f: f.reads_modes,
-}
 
 
 def latents(
@@ -270,123 +260,6 @@ def state_at(f: Dynamics, series: TimeSeries, x: Array, rows: Array, offset: int
     """What the dynamics starts from at these rows: a window, or the state alone."""
     window = windows(f, series, x, rows, offset)
     return window if f.context else window[:, 0]
-
-
-def forecast(
-    run: Run,
-    series: TimeSeries,
-    x: Array,
-    steps: int,
-    control: Tensor | None,
-    chain: Array | None = None,
-    make: Make = np.empty,
-) -> Array:
-    """From the last row of each trial, (trials, steps, d), under the control to come.
-
-    A hidden mode is held; with a `chain` (K, K) the modes drift apart as a Markov chain does, and
-    the prediction is the mean over them.
-    """
-    f, offset = run.dynamics, run.settings.time_offset
-    last = series.bounds[1:] - 1
-    held = held_modes(f, series, x, x, offset, "sequence", make)
-    move = None if chain is None else tensor(chain, f)
-    found = make((len(last), steps, x.shape[1]), np.float32)
-    state, chosen = None, None
-    for trials, ahead in parts_of(len(last), steps, x.shape[1]):
-        if ahead.start == 0:
-            state = state_at(f, series, x, last[trials], offset)
-            chosen = None if held is None else one_hot(held[last[trials]], f)
-        weights: list[Tensor] | None = None if chosen is None else []
-        for _ in range(ahead.start, ahead.stop):
-            if chosen is not None and weights is not None:
-                chosen = chosen if move is None else chosen @ move
-                weights.append(chosen)
-        drive = [None if control is None else control[trials, j].to(run.device)
-                 for j in range(ahead.start, ahead.stop)]  # fmt: skip
-        assert state is not None
-        with torch.inference_mode():
-            path = rollout(f, state, drive, weights, run.geometry.project)
-            for following in path[:, -1 - f.context :].unbind(1):
-                state = follow(state, following)
-        found[trials, ahead] = path.cpu().numpy()
-    return found
-
-
-def parts_of(trials: int, steps: int, width: int) -> Iterator[tuple[slice, slice]]:
-    """Parts of a table (trials, steps, width) that fit into memory: some trials and some steps.
-
-    All steps of some trials come before the next trials.
-    """
-    several = max(1, min(ROWS, NUMBERS // width))
-    for i in range(0, trials, several):
-        some = slice(i, min(i + several, trials))
-        size = max(1, NUMBERS // (width * (some.stop - some.start)))
-        for j in range(0, steps, size):
-            yield some, slice(j, min(j + size, steps))
-
-
-def check_forecast(run: Run, modes: str | None) -> None:
-    """Whether the model can be rolled out, and its modes go on in this way."""
-    f = run.dynamics
-    if not run.encoder.symmetric:
-        raise InputError("asymmetric: the encoder of references sees observations only; a "
-                         "forecast needs dynamics from latents to latents")  # fmt: skip
-    if modes is not None and modes not in GOES_ON:
-        raise InputError(f"modes: got {modes!r}; wanted one of {', '.join(GOES_ON)}")
-    if modes is not None and not GOES_ON[modes](f):
-        raise InputError(f'modes: {modes!r} does not fit {f.given_name}; "{HOLD}" and "{MARKOV}" '
-                         f'are for dynamics with hidden modes, "{READ}" for those that read them '
-                         "off the state")  # fmt: skip
-
-
-def future_control(run: Run, u: Any, steps: int, n: int, n_trials: int) -> Tensor | None:
-    """The control to come of every trial, (n_trials, steps, n), from rows for one or for each.
-
-    With one row more where that was given: the input at the last step, which acts on what follows,
-    and on the observation there.
-    """
-    if u is None:
-        if n and run.dynamics.takes_control:
-            raise InputError("u: missing; this model forecasts with its control input, from "
-                             "the last observed step on")  # fmt: skip
-        return None
-    if n == 0:
-        raise InputError("u: given, but this model was fitted without a control input")
-    future = TimeSeries.of(u, name="u")
-    rows, lengths = future.observations, future.lengths.tolist()
-    wanted = (f"wanted ({steps}, {n}), once or for each of the {n_trials} trials; or one row "
-              "more, the input at the last step")  # fmt: skip
-    if len(lengths) not in (1, n_trials):
-        raise InputError(f"u: got {len(lengths)} trials; {wanted}")
-    for i, length in enumerate(lengths):
-        if len(lengths) > 1 and (length != lengths[0] or length - steps not in (0, 1)):
-            raise InputError(f"u[{i}]: got shape {(length, rows.shape[1])}; {wanted}")
-    few = (steps, steps + 1) if len(lengths) == 1 else (lengths[0],)
-    given = next((k for k in few if rows.shape in ((k, n), (n_trials * k, n))), None)
-    if given is None:
-        raise InputError(f"u: got shape {rows.shape}; {wanted}")
-    rows = exchange(rows, future.units, run.control_units, "u")
-    control = rows.reshape(-1, given, n)
-    return torch.from_numpy(control.copy()).expand(n_trials, -1, -1)
-
-
-def warn_of_divergence(f: Dynamics, x: Array, out: Array) -> None:
-    """A roll-out (trials, steps, d) that leaves the data x far behind."""
-    size = max(1, NUMBERS // x.shape[1])
-    norms = (np.linalg.norm(x[i : i + size], axis=1).max() for i in range(0, len(x), size))
-    reach, gone = DIVERGED * max(norms), np.zeros(len(out), dtype=bool)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for trials, ahead in parts_of(*out.shape):
-            far = np.linalg.norm(out[trials, ahead].astype(float), axis=2).max(axis=1)
-            gone[trials] |= ~(far <= reach)
-    if gone.any():
-        radius = spectral_radius(f)
-        listed = "not known" if radius is None else ", ".join(f"{r:.4f}" for r in radius)
-        warnings.warn(
-            f"the roll-out of {gone.sum()} of {len(gone)} trials leaves the data behind (more "
-            f"than {DIVERGED:g} times as far from 0); spectral radius: {listed}",
-            stacklevel=4,
-        )
 
 
 # -- figures ---------------------------------------------------------------------------------------
