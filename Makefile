@@ -96,11 +96,12 @@ lowest:
 	  pytest hypothesis psutil
 	PYTHONPATH=src OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -m "" $(LOWEST)
 
-# Known weaknesses of what constraints.txt pins; asks a service on the network.
+# Known weaknesses of what constraints.txt pins; asks a service on the network. Strict: a package
+# that it cannot tell of, as without a network, is an error. Without, that would be no weakness.
 audit:
 	test -x build/audit/bin/pip-audit || ($(PYTHON) -m venv build/audit && \
 	  build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit)
-	build/audit/bin/pip-audit --no-deps --disable-pip -r constraints.txt
+	build/audit/bin/pip-audit --strict --no-deps --disable-pip -r constraints.txt
 
 # The site, in build/site. What builds it has an environment of its own; nothing is fitted.
 SITE := build/docs/bin

@@ -27,6 +27,7 @@ LIMIT = 4 << 30  # bytes: a case that wants more fails, and nobody else on the m
 FILE = 20 * 10**9  # bytes of the large file, …
 FILLED = 10**9  # … and of simulated rows in it; the rest are holes
 COLUMNS, STRETCH = 100, 1000  # of the large file; steps of a simulated stretch
+FORECASTS = 100  # trials, each with observations to come of 16 MB
 
 MAP = """
 from pathlib import Path
@@ -61,6 +62,22 @@ rows = len(np.load(data, mmap_mode="r"))
 for name in sys.argv[2:]:
     assert main(["embed", run, data, "--pad", "--out", str(folder / name)]) == 0
     assert {entry.shape[0] for entry in entries(folder / name)} <= {rows, 2}
+"""
+
+FORECAST = """
+from pathlib import Path
+import sys
+import numpy as np
+from dynacl.cli import main
+folder = Path(sys.argv[1])
+data, run, out = str(folder / "large.npy"), str(folder / "run"), folder / "future.npy"
+common = ["--trial-length", sys.argv[2]]
+assert main(["fit", data, "--components", "3", "--max-iter", "50", "--quiet", "--out", run,
+             *common]) == 0
+assert main(["forecast", run, data, "--steps", "40000", "--observations", "--out", str(out),
+             *common]) == 0
+trials = len(np.load(data, mmap_mode="r")) // int(sys.argv[2])
+assert np.load(out, mmap_mode="r").shape == (trials * 40000, 100)
 """
 
 TRIALS = """
@@ -99,7 +116,7 @@ def large_file(path: Path, size: int) -> None:
     """Rows of a rotation, in stretches that are spread evenly through a file of holes."""
     from dynacl import simulate
 
-    rows, filled = size // (4 * COLUMNS), FILLED // (4 * COLUMNS)
+    rows, filled = size // (4 * COLUMNS), min(FILLED, size) // (4 * COLUMNS)
     array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(rows, COLUMNS))
     stretches = filled // STRETCH
     starts = np.linspace(0, rows // STRETCH - 1, stretches).astype(int) * STRETCH
@@ -143,6 +160,7 @@ CASES: dict[str, Any] = {
     "map": of_map,
     "map-trials": lambda: of_map(str(STRETCH)),
     "map-modes": lambda: of_map("z.npz", "z.parquet", code=MODES, size=FILE // 4),
+    "forecast": lambda: of_map(str(STRETCH), code=FORECAST, size=4 * COLUMNS * STRETCH * FORECASTS),
     "trials": lambda: watched(TRIALS),
     "columns": lambda: watched(WIDE),
     "rows": lambda: watched(ROWS),

@@ -45,6 +45,10 @@ class Reader(ABC):
         """Bytes that a user is told it may take to read what is there, beside its size."""
         return 0
 
+    def seconds(self, place: Path) -> float:
+        """Seconds of the processor after which what reads it is stopped, where it is."""
+        return 0.0
+
     @abstractmethod
     def write(self, place: Path, rng: Rng) -> bool:
         """Write an input; whether it must be refused unless it reads as the original."""
@@ -85,6 +89,9 @@ class Data(Reader):
     def room(self, place: Path) -> int:
         path = place / f"x{self.suffix}"
         return apart.most(BY_SUFFIX[self.suffix], path) if self.may_crash else 0
+
+    def seconds(self, place: Path) -> float:
+        return apart.longest(place / f"x{self.suffix}") if self.may_crash else 0.0
 
     def read(self, place: Path) -> Any:
         path = place / f"x{self.suffix}"

@@ -23,6 +23,7 @@ MEMORY = 64 << 20  # bytes that a reader may take beyond what it took before …
 TIMES = 50  # … and as many times the size of its input
 AT_MOST = 4 << 30  # bytes of addresses beyond those at the start, so that a mistake stays small
 ENDLESS = 30  # seconds of the processor after which an input is taken to have no end
+LATE = 0.5  # seconds of it that a limit may come late, and a process takes to end
 
 
 @dataclass
@@ -95,22 +96,31 @@ def many(reader: Reader, first: int, last: int, place: Path, keep: Path | None =
 def _told_by_a_child(
     reader: Reader, first: int, last: int, place: Path, keep: Path | None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What became of each input. Of each there are two lines: when it begins, and what it was."""
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(out)
         _child(reader, first, last, place, keep, into)
     os.close(into)
-    i = first
+    i, begun = first, 0.0
     with os.fdopen(out) as lines:
-        for line in lines:
-            yield i, json.loads(line)
+        for told in map(json.loads, lines):
+            if "begun" in told:
+                begun = told["begun"]
+                continue
+            yield i, told
             i += 1
-    _, status = os.waitpid(child, 0)
+    _, status, used = os.wait4(child, 0)
     if i < last:
         _keep(place, keep, i)
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "an exit"
-        yield i, {"what": "crashed" if reader.may_crash else f"the process ended by {name}"}
+        seconds = used.ru_utime + used.ru_stime - begun
+        what = f"the process ended by {name}"
+        if reader.may_crash:
+            late = seconds > max(SECONDS, reader.seconds(place)) + LATE
+            what = f"{what} after {seconds:.1f} s" if late else "crashed"
+        yield i, {"what": what, "seconds": seconds}
 
 
 def _child(
@@ -125,6 +135,8 @@ def _child(
             for i in range(first, last):
                 end = int(sum(os.times()[:2])) + ENDLESS
                 resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
+                pipe.write(json.dumps({"begun": _processor()}) + "\n")
+                pipe.flush()
                 told = one(reader, i, place)
                 if told["what"] not in ("refused", "accepted"):
                     _keep(place, keep, i)

@@ -8,7 +8,7 @@ import torch
 from hypothesis import settings
 
 from command_line import dynacl, quick_fit
-from dynacl import DCL, dynamics, simulate
+from dynacl import DCL, dynamics, simulate, writing
 from dynacl.dynamics import least_squares
 from dynacl.parameters import PARAMETERS
 
@@ -159,3 +159,25 @@ def turning():
         return x / x.std(0)
 
     return make
+
+
+@pytest.fixture
+def on_disk(monkeypatch):
+    """Arrays of a row per step lie on a disk, and are worked on in small parts; which they are."""
+    made, room = [], writing.room_on_disk
+
+    def noted(folder, shape, kind):
+        made.append(room(folder, shape, kind))
+        assert isinstance(made[-1].base, np.memmap)
+        return made[-1]
+
+    for command in ("embed", "forecast"):
+        monkeypatch.setattr(f"dynacl.cli.{command}.room_on_disk", noted)
+    monkeypatch.setattr(writing, "SMALL", 0)
+    monkeypatch.setattr("dynacl.inference.ROWS", 21)
+    monkeypatch.setattr("dynacl.inference.NUMBERS", 40)
+    monkeypatch.setattr("dynacl.cli.files.ROWS", 17)
+    monkeypatch.setattr("dynacl.decoding.AT_ONCE", 50)
+    for format in ("csv", "parquet"):
+        monkeypatch.setattr(f"dynacl.data.formats.{format}.AT_ONCE", 60)
+    return made

@@ -79,26 +79,6 @@ def test_embed_tables_say_trial_step_time_and_mode(world, tmp_path):
     np.testing.assert_allclose(x, np.concatenate(model.transform(series)), rtol=1e-6)
 
 
-@pytest.fixture
-def on_disk(monkeypatch):
-    """Arrays of a row per step lie on a disk, and are worked on in small parts; which they are."""
-    made, room = [], writing.room_on_disk
-
-    def noted(folder, shape, kind):
-        made.append(room(folder, shape, kind))
-        assert isinstance(made[-1].base, np.memmap)
-        return made[-1]
-
-    monkeypatch.setattr("dynacl.cli.embed.room_on_disk", noted)
-    monkeypatch.setattr(writing, "SMALL", 0)
-    monkeypatch.setattr("dynacl.inference.ROWS", 21)
-    monkeypatch.setattr("dynacl.cli.files.ROWS", 17)
-    monkeypatch.setattr("dynacl.decoding.AT_ONCE", 50)
-    for format in ("csv", "parquet"):
-        monkeypatch.setattr(f"dynacl.data.formats.{format}.AT_ONCE", 60)
-    return made
-
-
 @pytest.mark.parametrize("suffix", ["npy", "npz", "csv", "parquet"])
 @pytest.mark.parametrize("pad", [False, True])
 @pytest.mark.parametrize("run", ["switching", "lagged", "gated", "driven"])

@@ -4,6 +4,7 @@ import csv
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 import torch
 
@@ -124,6 +125,70 @@ def test_an_archive_of_observations_to_come_holds_the_same(named, tmp_path):
     assert found["observations"].shape == found["lower"].shape == (48, 3)
     assert (found["lower"] < found["upper"]).all()
     assert TimeSeries.read(out).n_trials == 12
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "csv", "parquet"])
+@pytest.mark.parametrize(
+    ("run", "asked"),
+    [
+        ("switching", ()),
+        ("switching", ("--modes", "markov")),
+        ("lagged", ()),
+        ("gated", ()),
+        ("recurrent", ()),
+        ("driven", ("--control", "u.csv")),
+        ("gated", ("--observations",)),
+        ("named", ("--observations", "--interval", 0.9)),
+    ],
+    ids=lambda given: given if isinstance(given, str) else " ".join(map(str, given)) or "held",
+)
+def test_all_that_forecast_writes_may_be_larger_than_memory(
+    world, named, tmp_path, request, run, asked, suffix
+):
+    if run == "recurrent":
+        quick_fit(world, run, "--dynamics", "recurrent")
+    folder = named if run == "named" else world
+    data = folder / {"named": "data.npz", "driven": "driven.npz"}.get(run, "slds.npz")
+    steps = 4 if run == "driven" else 11
+    model = DCL.load(folder / ("run" if run == "named" else run), device="cpu")
+    how = dict(zip(asked[::2], asked[1::2], strict=False))
+    u = np.ones((4, 1)) if "--control" in how else None
+    observed = "--observations" in asked
+    whole = model.forecast(
+        TimeSeries.read(data), steps, u=u, modes=how.get("--modes"), observations=observed,
+        interval=0.9 if "--interval" in asked else None,
+    )  # fmt: skip
+    whole = whole if isinstance(whole, tuple) else (whole,)
+    on_disk = request.getfixturevalue("on_disk")
+    asked = [world / "u.csv" if one == "u.csv" else one for one in asked]
+    out = tmp_path / f"future.{suffix}"
+    dynacl("forecast", folder / ("run" if run == "named" else run), data, "--steps", steps, *asked,
+           "--out", out)  # fmt: skip
+    found = table_of(out, "observations" if observed else "latents")
+    for part, values in zip(found, whole, strict=suffix != "npy"):
+        np.testing.assert_allclose(part, np.concatenate(values), rtol=1e-4, atol=1e-5)
+    made = [array.shape for array in on_disk]
+    assert all((len(whole[0]), steps, part.shape[1]) in made for part in found)
+    assert made.count((len(whole[0]), steps)) == 3 + (run == "named")  # trial, step, ahead, time
+
+
+def table_of(path, main):
+    """Forecasts from a file of any kind, with the ends around them where it has these."""
+    if path.suffix == ".npy":
+        return [np.load(path)]
+    if path.suffix == ".npz":
+        with np.load(path) as file:
+            return [file[k] for k in (main, "lower", "upper") if k in file]
+    if path.suffix == ".parquet":
+        columns = pyarrow.parquet.read_table(path).to_pydict()
+    else:
+        with open(path) as file:
+            rows = list(csv.DictReader(file))
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+    kept = [k for k in columns if k not in ("trial", "step", "ahead", "time")]
+    parts = [[k for k in kept if k.endswith(end)] for end in ("_lower", "_upper")]
+    parts.insert(0, [k for k in kept if k not in parts[0] + parts[1]])
+    return [np.array([columns[k] for k in part], dtype=float).T for part in parts if part]
 
 
 def test_dates_go_on_at_the_interval_of_the_recording():

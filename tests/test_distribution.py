@@ -116,6 +116,13 @@ def test_constraints_pin_every_package_that_is_needed():
     assert not needed() - set(pinned)
 
 
+def test_an_audit_that_learned_nothing_of_a_package_does_not_end_well():
+    """pip-audit says of packages that it could not ask about that they have no known weakness."""
+    said = subprocess.run(["make", "-n", "audit"], cwd=ROOT, capture_output=True, text=True)
+    (line,) = [line for line in said.stdout.splitlines() if "-r constraints.txt" in line]
+    assert "pip-audit --strict" in line
+
+
 def test_pins_are_within_what_the_project_asks_for():
     pinned = pins()
     for wanted in map(Requirement, asked()):

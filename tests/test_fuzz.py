@@ -170,3 +170,29 @@ def test_the_harness_tells_what_is_wrong_with_a_reader(tmp_path, monkeypatch):
     assert "SIGXCPU" in said[6]
     kept = {path.name: (path / "i").read_text() for path in keep.iterdir()}
     assert kept == {str(i): str(i) for i in said}
+
+
+@pytest.mark.parametrize("promised", [0.0, 1.5])
+def test_the_harness_tells_when_a_library_is_stopped_later_than_promised(
+    promised, tmp_path, monkeypatch
+):
+    class Endless(Reader):
+        may_crash = True
+
+        def seconds(self, place):
+            return promised
+
+        def write(self, place, rng):
+            return False
+
+        def read(self, place):
+            signal.setitimer(signal.ITIMER_PROF, 1.0)
+            while True:
+                pass
+
+    monkeypatch.setattr("fuzz.running.SECONDS", 0.2)
+    monkeypatch.setattr("fuzz.running.LATE", 0.1)
+    tally = many(Endless(tmp_path), 0, 1, tmp_path)
+    assert 0.9 < tally.slowest < 1.5
+    assert (tally.crashed, len(tally.wrong)) == ((0, 1) if promised == 0 else (1, 0))
+    assert promised or "SIGPROF after 1." in tally.wrong[0][1]

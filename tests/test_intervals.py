@@ -69,7 +69,10 @@ def test_steps_between_those_that_are_kept_are_interpolated_and_those_beyond_unk
     errors = np.linspace(-1, 1, 999)[:, None, None] * np.array([1.0, 3.0])[:, None]
     found = Errors.of(np.array([1, 3]), errors)
     with pytest.warns(UserWarning, match="up to 3 steps ahead; there is none for the steps from 4"):
-        _, upper = found.around(np.zeros((4, 1)), 0.9)
+        found.check(0.9, 4)
+    _, upper = found.around(np.zeros((4, 1)), 0.9)
+    _, later = found.around(np.zeros((2, 1)), 0.9, before=2)
+    np.testing.assert_array_equal(later, upper[2:])
     np.testing.assert_allclose(upper[:3, 0], [0.9, 1.8, 2.7], rtol=0.01)
     assert np.isnan(upper[3, 0])
 

@@ -106,6 +106,7 @@ def test_a_made_up_configuration_is_refused_before_anything_is_built(changed, sa
     with pytest.raises(InputError) as caught:
         DCL.load(tmp_path / "run")
     assert said in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / "run"))
 
 
 def test_a_readable_copy_that_was_changed_is_refused(tmp_path):

@@ -67,8 +67,10 @@ def refusing(path: Path) -> Iterator[None]:
     """What a bad file makes go wrong inside is an InputError with its path."""
     try:
         yield
-    except InputError:
-        raise
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
     except STRANGE as error:
         said = f"{type(error).__name__}: {error}".splitlines()[0]
         raise InputError(f"{path}: cannot be what dynacl saved ({said})") from error

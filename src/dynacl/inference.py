@@ -1,14 +1,13 @@
-"""What a trained run says about data: latents, modes, predictions, roll-outs. It never trains.
+"""What a trained run says about data: latents, modes, predictions. It never trains.
 
 Arrays in and out, a bounded number of rows at a time; what `make` gives for those that have a row
-per step may lie on a disk. x is always one row per step of a series that
-was trimmed to the steps with a full window; `now` has the latents from which the dynamics starts,
-which are x unless references have an encoder of their own.
+per step may lie on a disk. x is always one row per step of a series that was trimmed to the steps
+with a full window; `now` has the latents from which the dynamics starts, which are x unless
+references have an encoder of their own.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,26 +16,16 @@ import torch
 from torch import Tensor
 
 from dynacl import decoding
-from dynacl.data import Array, InputError, Steps, TimeSeries, exchange
+from dynacl.data import Array, InputError, Steps, TimeSeries
 from dynacl.dynamics.ahead import rollout
 from dynacl.dynamics.base import Dynamics
-from dynacl.parameters import FORECASTS
 from dynacl.run import Run
 from dynacl.spectrum import Spectrum, radius
 
 ROWS = 1 << 15  # rows in work at a time: bounds the memory
 NUMBERS = 1 << 22  # of their observations, where rows are wide
-DIVERGED = 10.0  # times the largest distance from 0 in the data, from which a forecast warns
-FURTHEST = 4.0  # times the root mean square of distances, where only that is known
 Project = Callable[[Tensor], Tensor]
 Make = Callable[[tuple[int, ...], Any], Array]  # an array of this shape and kind, to be filled
-HOLD, MARKOV, READ = FORECASTS
-# Which models can go on in which way.
-GOES_ON: dict[str, Callable[[Dynamics], bool]] = {
-    HOLD: lambda f: f.infers_modes,
-    MARKOV: lambda f: f.infers_modes,
-    READ: lambda f: f.reads_modes,
-}
 
 
 def latents(
@@ -174,7 +163,13 @@ def _of_pairs(
 
 
 def held_modes(
-    f: Dynamics, series: TimeSeries, now: Array, x: Array, offset: int, decode: str = "step"
+    f: Dynamics,
+    series: TimeSeries,
+    now: Array,
+    x: Array,
+    offset: int,
+    decode: str = "step",
+    make: Make = np.empty,
 ) -> Array | None:
     """The mode known at each step: that of the pair that ends there, −1 if none does.
 
@@ -183,9 +178,13 @@ def held_modes(
     """
     if not f.infers_modes:
         return None
-    held = np.full(len(x), -1, dtype=np.int64)
+    held = make((len(x),), np.int64)
+    held.fill(-1)
+    found = modes(f, series, now, x, offset, decode, make)
     t = series.steps(offset, allow_short=True)
-    held[t + offset] = modes(f, series, now, x, offset, decode)[t]
+    for i in range(0, len(t), ROWS):
+        rows = t[i : i + ROWS]
+        held[rows + offset] = found[rows]
     return held
 
 
@@ -261,104 +260,6 @@ def state_at(f: Dynamics, series: TimeSeries, x: Array, rows: Array, offset: int
     """What the dynamics starts from at these rows: a window, or the state alone."""
     window = windows(f, series, x, rows, offset)
     return window if f.context else window[:, 0]
-
-
-def forecast(
-    run: Run,
-    series: TimeSeries,
-    x: Array,
-    steps: int,
-    control: Tensor | None,
-    chain: Array | None = None,
-) -> Array:
-    """From the last row of each trial, (trials, steps, d), under the control to come.
-
-    A hidden mode is held; with a `chain` (K, K) the modes drift apart as a Markov chain does, and
-    the prediction is the mean over them.
-    """
-    f, offset = run.dynamics, run.settings.time_offset
-    last = series.bounds[1:] - 1
-    held = held_modes(f, series, x, x, offset, "sequence")
-    weights: list[Tensor] | None = None
-    if held is not None:
-        move = None if chain is None else tensor(chain, f)
-        chosen, weights = one_hot(held[last], f), []
-        for _ in range(steps):
-            chosen = chosen if move is None else chosen @ move
-            weights.append(chosen)
-    drive = [None if control is None else control[:, j].to(run.device) for j in range(steps)]
-    state = state_at(f, series, x, last, offset)
-    with torch.inference_mode():
-        path = rollout(f, state, drive, weights, run.geometry.project)
-    found: Array = path.cpu().numpy().astype(np.float32)
-    return found
-
-
-def check_forecast(run: Run, modes: str | None) -> None:
-    """Whether the model can be rolled out, and its modes go on in this way."""
-    f = run.dynamics
-    if not run.encoder.symmetric:
-        raise InputError("asymmetric: the encoder of references sees observations only; a "
-                         "forecast needs dynamics from latents to latents")  # fmt: skip
-    if modes is not None and modes not in GOES_ON:
-        raise InputError(f"modes: got {modes!r}; wanted one of {', '.join(GOES_ON)}")
-    if modes is not None and not GOES_ON[modes](f):
-        raise InputError(f'modes: {modes!r} does not fit {f.given_name}; "{HOLD}" and "{MARKOV}" '
-                         f'are for dynamics with hidden modes, "{READ}" for those that read them '
-                         "off the state")  # fmt: skip
-
-
-def future_control(run: Run, u: Any, steps: int, n: int, n_trials: int) -> Tensor | None:
-    """The control to come of every trial, (n_trials, steps, n), from rows for one or for each.
-
-    With one row more where that was given: the input at the last step, which acts on what follows,
-    and on the observation there.
-    """
-    if u is None:
-        if n and run.dynamics.takes_control:
-            raise InputError("u: missing; this model forecasts with its control input, from "
-                             "the last observed step on")  # fmt: skip
-        return None
-    if n == 0:
-        raise InputError("u: given, but this model was fitted without a control input")
-    future = TimeSeries.of(u, name="u")
-    rows, lengths = future.observations, future.lengths.tolist()
-    wanted = (f"wanted ({steps}, {n}), once or for each of the {n_trials} trials; or one row "
-              "more, the input at the last step")  # fmt: skip
-    if len(lengths) not in (1, n_trials):
-        raise InputError(f"u: got {len(lengths)} trials; {wanted}")
-    for i, length in enumerate(lengths):
-        if len(lengths) > 1 and (length != lengths[0] or length - steps not in (0, 1)):
-            raise InputError(f"u[{i}]: got shape {(length, rows.shape[1])}; {wanted}")
-    few = (steps, steps + 1) if len(lengths) == 1 else (lengths[0],)
-    given = next((k for k in few if rows.shape in ((k, n), (n_trials * k, n))), None)
-    if given is None:
-        raise InputError(f"u: got shape {rows.shape}; {wanted}")
-    rows = exchange(rows, future.units, run.control_units, "u")
-    control = rows.reshape(-1, given, n)
-    return torch.from_numpy(np.broadcast_to(control, (n_trials, *control.shape[1:])).copy())
-
-
-def warn_of_divergence(run: Run, x: Array, out: Array) -> None:
-    """A roll-out (trials, steps, d) that leaves far behind both the data x and those of the fit.
-
-    A machine that is at rest in x, and driven in what follows, only goes where the fit has been.
-    """
-    known = float(np.linalg.norm(x, axis=1).max())
-    if run.readout is not None:  # it has the mean and the spread of the latents of the fit
-        usual = float(torch.cat([run.readout.shift, run.readout.scale]).norm())
-        known = max(known, FURTHEST * usual)
-    reach, f = DIVERGED * known, run.dynamics
-    with np.errstate(over="ignore", invalid="ignore"):
-        gone = ~(np.linalg.norm(out.astype(float), axis=2).max(axis=1) <= reach)
-    if gone.any():
-        radius = spectral_radius(f)
-        listed = "not known" if radius is None else ", ".join(f"{r:.4f}" for r in radius)
-        warnings.warn(
-            f"the roll-out of {gone.sum()} of {len(gone)} trials leaves the data behind (more "
-            f"than {DIVERGED:g} times as far from 0); spectral radius: {listed}",
-            stacklevel=3,
-        )
 
 
 # -- figures ---------------------------------------------------------------------------------------

@@ -44,23 +44,26 @@ class Errors(NamedTuple):
         found = ordered[ranks, np.arange(len(horizons))].swapaxes(0, 1)
         return cls(np.asarray(horizons), LEVELS, np.ascontiguousarray(found, dtype=np.float32))
 
-    def around(self, y: Array, coverage: float) -> tuple[Array, Array]:
-        """The lower and upper ends around forecasts y (..., steps, D).
+    def around(self, y: Array, coverage: float, before: int = 0) -> tuple[Array, Array]:
+        """The lower and upper ends around forecasts y (..., steps, D), after `before` other steps.
 
         Steps that held-out data do not reach have none: NaN.
         """
-        if not Number(0, WIDEST, above=True).accepts(coverage):
-            raise InputError(f"interval: got {coverage!r}; wanted the share of observations that "
-                             f"it is to hold, above 0 and at most {WIDEST}")  # fmt: skip
-        steps, furthest = y.shape[-2], int(self.horizons[-1])
-        if steps > furthest:
-            warnings.warn(f"interval: held-out data tell errors up to {furthest} steps ahead; "
-                          f"there is none for the steps from {furthest + 1} on",
-                          stacklevel=4)  # fmt: skip
-        by_step = _between(self.horizons, self.quantiles, np.arange(1, steps + 1))
+        ahead = before + np.arange(1, y.shape[-2] + 1)
+        by_step = _between(self.horizons, self.quantiles, ahead)
         tails = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
         lower, upper = _between(self.levels, by_step.swapaxes(0, 1), tails)
         return y + lower, y + upper
+
+    def check(self, coverage: float, steps: int) -> None:
+        """That there are such intervals; a warning where they end before the last step."""
+        if not Number(0, WIDEST, above=True).accepts(coverage):
+            raise InputError(f"interval: got {coverage!r}; wanted the share of observations that "
+                             f"it is to hold, above 0 and at most {WIDEST}")  # fmt: skip
+        if steps > (furthest := int(self.horizons[-1])):
+            warnings.warn(f"interval: held-out data tell errors up to {furthest} steps ahead; "
+                          f"there is none for the steps from {furthest + 1} on",
+                          stacklevel=5)  # fmt: skip
 
 
 def _between(grid: Array, values: Array, at: Array) -> Array:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynacl.cli.files import new_file, read
 from dynacl.cli.options import add_data, add_run, add_shared
 from dynacl.data import Array, TimeSeries
-from dynacl.data.formats import as_csv, columns_of, writable, write_table
+from dynacl.data.formats import in_parts, writable, write_table
 from dynacl.parameters import FORECASTS
+from dynacl.writing import room_on_disk
+
+if TYPE_CHECKING:
+    from dynacl.inference import Make
 
 EXAMPLE = """\
 dynacl forecast runs/slds new.npz --steps 50 --out future.csv
@@ -44,28 +50,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from dynacl.estimator import DCL
-    from dynacl.forecasting import Forecast, when
+    from dynacl.forecasting import when
 
     model, series = DCL.load(options.run, device=options.device), read(options)
+    make: Make = np.empty
     if options.out is not None:
         new_file(options.out, options.force, writable())
+        make = partial(room_on_disk, Path(options.out).parent)
     u = None if options.control is None else _read_control(options.control, model.control_names_in_)
-    future = model.forecast(
-        series, options.steps, u=u, modes=options.modes, observations=options.observations,
-        interval=options.interval,
-    )  # fmt: skip
+    _, parts = model._forecast(
+        series, options.steps, u, options.modes, options.observations, options.interval, make
+    )
     if model.spectral_radius_ is not None:
         radius = ", ".join(f"{r:.5f}" for r in model.spectral_radius_)
         print(f"spectral radius: {radius}", file=sys.stderr)
     main = "observations" if options.observations else "latents"
-    parts = future._asdict() if isinstance(future, Forecast) else {main: future}
-    arrays = when(series, options.steps, model.settings_.time_offset)
-    digits = parts[main][0].dtype  # the ends of an interval have no more than what is between them
-    arrays |= {name: np.concatenate(trials).astype(digits) for name, trials in parts.items()}
+    arrays = when(series, options.steps, model.settings_.time_offset, make)
+    arrays |= {name: values.reshape(-1, values.shape[-1]) for name, values in parts.items()}
     if options.observations:
         arrays["names"] = np.array(series.names or [f"y{i + 1}" for i in range(series.n_features)])
     if options.out is None:
-        print(as_csv(columns_of(arrays, main)), end="")
+        for text in in_parts(arrays, main):
+            print(text, end="")
         return
     arrays["bounds"] = np.arange(0, len(arrays[main]) + 1, options.steps)
     write_table(Path(options.out), arrays, main)

@@ -11,9 +11,9 @@ from pathlib import Path
 from dynacl.data.arrays import Array
 from dynacl.data.errors import InputError
 from dynacl.data.formats import apart
-from dynacl.data.formats.csv import Csv, as_csv
+from dynacl.data.formats.csv import Csv, as_csv, in_parts
 from dynacl.data.formats.failing import refused_in_one_sentence
-from dynacl.data.formats.format import DATES, NUMBERS, TEXT, Entry, Format, columns_of
+from dynacl.data.formats.format import DATES, NUMBERS, TEXT, Entry, Format
 from dynacl.data.formats.hdf5 import Hdf5
 from dynacl.data.formats.mat import Mat
 from dynacl.data.formats.npy import Npy
@@ -30,9 +30,9 @@ __all__ = [
     "Entry",
     "Format",
     "as_csv",
-    "columns_of",
     "entries",
     "format_of",
+    "in_parts",
     "read_entries",
     "writable",
     "write_table",

@@ -83,12 +83,12 @@ def _answer() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is not an array
     format: Format = getattr(import_module(module), name)()
-    bound_memory(format, Path(path))
     try:
         with refused_in_one_sentence(Path(path), format):
-            for library in format.libraries:  # before: their own time is not the file's
+            for library in format.libraries:  # before: their own time and room are not the file's
                 with suppress(ModuleNotFoundError):
                     import_module(library)
+            bound_memory(format, Path(path))
             bound_time(Path(path))
             if names is None:
                 found = {"entries": np.array(json.dumps(format.entries(Path(path))))}
@@ -105,7 +105,7 @@ def _answer() -> None:
 
 
 def most(format: Format, path: Path) -> int:
-    """Bytes that it may take to read this file, the library's own among them."""
+    """Bytes that it may take to read this file, its libraries loaded."""
     return format.room + COPIES * may_become(path.stat().st_size)
 
 

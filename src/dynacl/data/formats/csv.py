@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, final
@@ -54,11 +54,17 @@ class Csv(Format):
         return found
 
     def write(self, file: BinaryIO, arrays: Mapping[str, Array], main: str) -> None:
-        columns, rows = columns_of(arrays, main), len(arrays[main])
-        size = max(1, AT_ONCE // len(columns))
-        for i in range(0, max(1, rows), size):
-            some = {name: column[i : i + size] for name, column in columns.items()}
-            file.write(as_csv(some, self.written_with, header=i == 0).encode())
+        for text in in_parts(arrays, main, self.written_with):
+            file.write(text.encode())
+
+
+def in_parts(arrays: Mapping[str, Array], main: str, delimiter: str = ",") -> Iterator[str]:
+    """Results as the text of a table, some rows at a time."""
+    columns, rows = columns_of(arrays, main), len(arrays[main])
+    size = max(1, AT_ONCE // len(columns))
+    for i in range(0, max(1, rows), size):
+        some = {name: column[i : i + size] for name, column in columns.items()}
+        yield as_csv(some, delimiter, header=i == 0)
 
 
 def as_csv(columns: Mapping[str, Array], delimiter: str = ",", header: bool = True) -> str:

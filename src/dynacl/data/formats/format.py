@@ -33,7 +33,7 @@ class Format(ABC):
     table: ClassVar[bool] = False  # whether entries are the columns of one table
     apart: ClassVar[bool] = False  # whether a damaged file may crash its library (see `apart`)
     libraries: ClassVar[tuple[str, ...]] = ()  # that it imports as it reads, where that is apart
-    room: ClassVar[int] = 1 << 26  # bytes for the library itself, where that reads apart
+    room: ClassVar[int] = 1 << 26  # bytes for a library that reads apart, whatever the file
     alone: ClassVar[bool] = False  # whether it holds one array, and nothing beside it
     extra: ClassVar[str] = ""  # of this package, which installs what the format needs
 

@@ -24,7 +24,7 @@ BIN = 0.02  # seconds; the bin that is offered where spikes are listed
 class Nwb(Format):
     apart = True
     libraries = ("h5py", "pynapple", "pynwb")
-    room = 1 << 29  # a large library, and those that it stands on
+    room = 1 << 27  # 59 MB were the least for spikes, whose counting is compiled
     extra = "nwb"
 
     def entries(self, path: Path) -> list[Entry]:

@@ -21,7 +21,7 @@ class Parquet(Format):
     table = True
     apart = True
     libraries = ("pyarrow.parquet",)
-    room = 1 << 28  # a large library, and its threads
+    room = 1 << 27  # 15 MB, and its threads
     extra = "files"
 
     def entries(self, path: Path) -> list[Entry]:
