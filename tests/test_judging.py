@@ -256,6 +256,6 @@ def test_modes_that_noise_hides_are_judged_by_one_map_for_all():
     by_modes, by_one = (missed_volume(run, held, judge.horizons) for run in (model.run_, plain))
     assert by_one < by_modes
     assert judge.figure(model.run_) == by_one
-    assert "ahead, all directions of the state counted alike" in model.verdict_
+    assert "ahead (all directions of the state counted alike)" in model.verdict_
     linear = DCL(2, max_iter=2, batch_size=64, random_state=0).fit(series)
     assert judge.without_modes(linear.run_) == []

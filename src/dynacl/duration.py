@@ -11,7 +11,7 @@ from dynacl.data import TimeSeries
 from dynacl.progress import say
 from dynacl.run import Run, make_optimizers
 from dynacl.sampling import rows
-from dynacl.training import STEPS
+from dynacl.training import step_of
 
 LONG = 120.0  # seconds, from which a training is announced
 SLOW = 5.0  # seconds of a step, from which one on fewer rows tells enough
@@ -42,7 +42,7 @@ def seconds_per_step(run: Run, series: TimeSeries) -> float:
     trial = copy.copy(run)
     trial.optimizers, trial.emphasis = make_optimizers(run), None
     trial.step = max(run.step, run.settings.several_from)
-    step = STEPS[run.settings.objective]
+    step = step_of(run.settings)
     data, found = rows(series, run), 0.0
     for part in (FEWER, FEWER, 1):  # the first loads and warms what later ones find ready
         trial.settings = replace(run.settings, **_rows(run, part))

@@ -219,7 +219,7 @@ class Judge:
         """
         if not run.judged:
             return ""
-        alike = ", all directions of the state counted alike" if shows_whole(run) else ""
+        alike = " (all directions of the state counted alike)" if shows_whole(run) else ""
         ahead = f"held-out observations {listed(self.horizons)} ahead{alike}"
         last = run.judged[-1][1]
         if run.floor is None or run.best is None:

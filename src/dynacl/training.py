@@ -33,6 +33,7 @@ from dynacl.progress import Progress
 from dynacl.refitting import refit
 from dynacl.run import Record, Run, Weights
 from dynacl.sampling import Rows, encode, rows, with_noise, without_inputs
+from dynacl.settings import Settings
 
 NOISY = 256  # places per step where noise tells slopes
 SLOPED = 4  # rows for each whose slopes are taken: these cost d times what the row does
@@ -68,7 +69,7 @@ def train(
     settings = run.settings
     until = settings.max_iter if until is None else until
     every = max(1, settings.max_iter // 200)
-    step = STEPS[settings.objective]
+    step = step_of(settings)
     data = with_noise(rows(series, run), series, run)
     run.go_on()
     run.interrupted = ended = False
@@ -189,7 +190,10 @@ def predicting_step(run: Run, data: Rows) -> Loss:
     return Loss(*(part.detach() for part in loss))
 
 
-STEPS = {"contrast": training_step, "likelihood": likely_step, "prediction": predicting_step}
+def step_of(s: Settings) -> Callable[[Run, Rows], Loss]:
+    """The step that minimises what these settings say."""
+    steps = {"contrast": training_step, "likelihood": likely_step, "prediction": predicting_step}
+    return steps[s.objective]
 
 
 def unevenness(run: Run, data: Rows) -> Tensor | float:

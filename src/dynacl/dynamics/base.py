@@ -90,6 +90,8 @@ AHEAD = (
     Wish("learning_rate", 1e-3, "For the same reason."),
     Wish("dynamics_learning_rate", 1e-3, "For the same reason."),
 )  # fmt: skip
+GENTLY = Wish("dynamics_learning_rate", 1e-4, "A power throws roll-outs far before its weight has "
+              "moved by much.")  # fmt: skip
 SEVERAL = (
     Wish("horizon", 4, "An error of the encoder nearly cancels over one short step, and adds up "
          "over several, which this model can take."),

@@ -9,7 +9,16 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from dynacl.dynamics.base import AHEAD, LIKELY, Dynamics, Library, Request, control_matrix, driven
+from dynacl.dynamics.base import (
+    AHEAD,
+    GENTLY,
+    LIKELY,
+    Dynamics,
+    Library,
+    Request,
+    control_matrix,
+    driven,
+)
 from dynacl.dynamics.least_squares import linear_fit
 from dynacl.dynamics.monomials import REACH, Monomials, least_weights
 from dynacl.dynamics.whitened import Whitened
@@ -76,7 +85,7 @@ class Polynomial(Dynamics):
         return LIKELY
 
     def if_read_off_windows(self) -> Sequence[Wish]:
-        return AHEAD
+        return *AHEAD, GENTLY
 
     def features(self, z: Tensor) -> Tensor:
         """The monomials, bounded but for the linear ones."""
