@@ -105,7 +105,7 @@ def settings_of(
     if request.chosen.get("density_correction") is not None:
         wishes += density.WISHES
     if read_off_windows(request, f, geometry, series):
-        wishes += f.if_read_off_windows()
+        wishes += f.if_read_off_windows(driven=series.n_controls > 0)
     if seen_whole(request, f, geometry, series):
         wishes += f.if_seen_whole()
         noisy = f.if_noise_shows()
@@ -131,15 +131,15 @@ def seen_whole(request: Request, f: Dynamics, geometry: Geometry, series: TimeSe
 
 
 def read_off_windows(request: Request, f: Dynamics, geometry: Geometry, series: TimeSeries) -> bool:
-    """Whether inputs drive the system and its outputs are fewer than its latents, which windows of
-    them show, to parts that are ours."""
+    """Whether there are fewer outputs than latents, which windows of them show, to parts that are
+    ours."""
     asked = request.chosen
     ours = request.encoder is None and not request.asymmetric and geometry.has_density
     contrast = asked.get("objective", "prediction") != "prediction"
     contrast |= asked.get("n_negatives") is not None or asked.get("density_correction") is not None
     windows = len(asked.get("time_lags", (0,))) > 1 or bool(asked.get("control_lags"))
     plain = asked.get("standardize") is not False and not f.context
-    few = series.n_controls > 0 and series.n_features < request.n_components
+    few = series.n_features < request.n_components
     return ours and windows and plain and few and not contrast
 
 

@@ -29,7 +29,8 @@ from dynacl.values import Lags
 ROWS = 4_000  # most rows that a readout is fitted to, and most starts that are judged
 FED = 10_000  # rows, in pieces of …
 PIECE = 100  # … so many steps, that tell what present inputs add
-FURTHEST = 20  # steps ahead that are judged, at most
+FURTHEST = 20  # steps ahead that are judged, at most …
+DRIVEN, SHARE = 100, 4  # … and with known inputs, as far as a part of the longest trial has room
 FOLD = 10.0  # nats that a row may cost at which an encoder folds: one such row decides nothing
 NUMBERS = 1 << 22  # of predicted observations in work at a time
 MODEL, START, IDENTITY, PERSISTENCE = "model", "linear start", "identity control", "persistence"
@@ -152,7 +153,10 @@ def horizons_for(run: Run, series: TimeSeries, judge: TimeSeries) -> tuple[int, 
     offset = run.settings.time_offset
     room = max(1, (room_in(run, judge) - 1) // offset)
     # Known inputs carry a prediction on, beyond what observations tell of each other.
-    furthest = FURTHEST if series.n_controls else correlation_time(series, offset, FURTHEST)
+    if series.n_controls:
+        furthest = max(FURTHEST, min(DRIVEN, room // SHARE))
+    else:
+        furthest = correlation_time(series, offset, FURTHEST)
     furthest = min(furthest, room)
     return tuple(sorted({1, round(furthest**0.5), furthest}))
 

@@ -17,7 +17,7 @@ It may say, by class attributes and methods (here with their defaults)
     ends(x, controls)       where every mode leads in several steps
     leap(x, steps)          where it leads in several steps without control, if that has a short way
     if_seen_whole()         further wishes where observations have as many dimensions as the state
-    if_read_off_windows()   further wishes where few outputs and inputs, in windows, show its state
+    if_read_off_windows(u)  further wishes where windows of few outputs show its state; u: driven?
     if_noise_shows()        still further ones where the noise in them can be measured by itself
     mode_weights(x)         how it weighs its modes by itself, if it reads them off the state
     refit(x, x_next, u)     how it is fitted to given latents (gradient descent)
@@ -179,7 +179,7 @@ class Dynamics(nn.Module, ABC):
     def if_seen_whole(self) -> Sequence[Wish]:
         return ()
 
-    def if_read_off_windows(self) -> Sequence[Wish]:
+    def if_read_off_windows(self, driven: bool) -> Sequence[Wish]:
         return ()
 
     def if_noise_shows(self) -> Sequence[Wish]:

@@ -102,8 +102,8 @@ class Flow(Dynamics):
     def if_seen_whole(self) -> Sequence[Wish]:
         return LIKELY
 
-    def if_read_off_windows(self) -> Sequence[Wish]:
-        return *AHEAD, GENTLY
+    def if_read_off_windows(self, driven: bool) -> Sequence[Wish]:
+        return (*AHEAD, GENTLY) if driven else ()
 
     def if_noise_shows(self) -> Sequence[Wish]:
         return (

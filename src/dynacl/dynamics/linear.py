@@ -46,8 +46,8 @@ class Linear(Dynamics):
     def wishes(self) -> Sequence[Wish]:
         return (SHARP, *SEVERAL)
 
-    def if_read_off_windows(self) -> Sequence[Wish]:
-        return AHEAD
+    def if_read_off_windows(self, driven: bool) -> Sequence[Wish]:
+        return AHEAD if driven else ()
 
     def refit(self, x: Tensor, x_next: Tensor, u: Tensor | None = None, **how: Any) -> None:
         fit = linear_fit(x, x_next, None if self.control is None else u, self.bias is not None)

@@ -57,7 +57,7 @@ class ResidualMLP(Dynamics):
     def if_seen_whole(self) -> Sequence[Wish]:
         return LIKELY
 
-    def if_read_off_windows(self) -> Sequence[Wish]:
+    def if_read_off_windows(self, driven: bool) -> Sequence[Wish]:
         return AHEAD
 
     def step(self, x: Tensor, u: Tensor | None = None, weights: Tensor | None = None) -> Tensor:

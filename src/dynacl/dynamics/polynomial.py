@@ -84,8 +84,8 @@ class Polynomial(Dynamics):
     def if_seen_whole(self) -> Sequence[Wish]:
         return LIKELY
 
-    def if_read_off_windows(self) -> Sequence[Wish]:
-        return *AHEAD, GENTLY
+    def if_read_off_windows(self, driven: bool) -> Sequence[Wish]:
+        return (*AHEAD, GENTLY) if driven else ()
 
     def features(self, z: Tensor) -> Tensor:
         """The monomials, bounded but for the linear ones."""
