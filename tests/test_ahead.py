@@ -9,7 +9,7 @@ import torch
 from dynacl import DCL, InputError, TimeSeries
 from dynacl.judging import begin_at_floor
 from dynacl.objective.ahead import NEAR, ahead
-from dynacl.prediction import held_out
+from dynacl.prediction import HeldOut, held_out
 
 LAGS = (0, 1, 2, 3)
 
@@ -142,3 +142,14 @@ def test_windows_of_few_outputs_are_trained_by_what_is_ahead(dynamics: str) -> N
 def test_hidden_modes_cannot_be_rolled_out_by_it() -> None:
     with pytest.raises(InputError, match="without hidden modes"):
         DCL(2, "switching", 2, settings={"objective": "prediction"}).fit(spring(0, 500))
+
+
+def test_a_better_first_step_makes_up_for_no_roll_out_that_is_worse_than_the_mean() -> None:
+    def weighed(*missed: float) -> float:
+        held = HeldOut((1, 10, 100), {"model": np.array(missed)})
+        return held.figure() + held.beyond()
+
+    assert HeldOut((1, 10), {"model": np.array([0.1, 0.9])}).beyond() == 0.0
+    runs_off, start = (0.03, 2.8, 1.0), (0.15, 0.93, 0.95)
+    assert weighed(*start) < weighed(*runs_off)
+    assert weighed(0.03, 0.93, 0.95) < weighed(*start)

@@ -56,6 +56,11 @@ class HeldOut(NamedTuple):
         """One number, lower is better: the mean logarithm of what is missed."""
         return float(np.log(np.maximum(self.missed[name], 1e-12)).mean())
 
+    def beyond(self, name: str = MODEL) -> float:
+        """How far it is beyond all of the variance, where the mean would have been better; 0 if
+        nowhere: the largest logarithm."""
+        return max(0.0, float(np.log(np.maximum(self.missed[name], 1e-12)).max()))
+
     def line(self) -> str:
         """In one line: what each misses after so many steps."""
         parts = [f"{name} {', '.join(map(_short, v))}" for name, v in self.missed.items()]
