@@ -5,8 +5,7 @@ python -m benchmarks.machines --seed 1000   a seed to tune on: only printed
 
 Each of six kinds is drawn twice, without noise on its output and with noise of 3 % of its spread.
 Models see lags 0–3 of the output and 1–3 of the input, train on 5,000 samples and predict 2,000
-fresh ones. Beside ARX of the same lags stands the machine itself, told its state: what its noise
-leaves to be missed.
+fresh ones, beside ARX of the same lags.
 """
 
 from __future__ import annotations
