@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from dynacl.experiments import verdicts
 from dynacl.experiments.catalogue import EXPERIMENTS
-from dynacl.experiments.plan import paper_numbers, plan
+from dynacl.experiments.plan import SCALES, paper_numbers, plan
 from dynacl.experiments.reproduce import count
 
 
@@ -108,7 +108,7 @@ def test_paper_scale_has_the_paper_s_number_of_fits():
         assert len(plan(EXPERIMENTS[name], scale="paper")) == paper["fits"][name]
 
 
-@pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("experiment", [e for e in EXPERIMENTS.values() if not e.needs_data],
                          ids=lambda e: e.name)  # fmt: skip
 def test_count_of_fits_is_that_of_the_plan(experiment, scale):

@@ -108,6 +108,27 @@ def test_quick_grid_has_every_rank_and_both_mixings():
     assert {r.name for r in rows("quick")} < {r.name for r in rows("paper")}
 
 
+def test_standard_has_the_whole_grid_and_keeps_sizes_that_are_compared():
+    for figure in ("slds", "lorenz", "lorenz_modes", "noninjective", "vmf", "kde", "control"):
+        rows = EXPERIMENTS[figure].rows
+        assert {r.name for r in rows("standard")} == {r.name for r in rows("paper")}
+    fits = plan(EXPERIMENTS["ablations"], scale="standard")
+    samples = {f.row.name: f.config["data"]["trials"] * f.config["data"]["steps"] for f in fits}
+    assert samples["length=1000000/switching"] == samples["samples=1000/switching"] == 1_000_000
+    assert samples["samples=100/switching"] == 100_000
+    assert samples["layers=3/switching"] == 200_000
+    assert max(samples.values()) == 1_000_000
+    assert {f.dataset for f in fits} == {0, 1, 2}
+    assert {f.seed for f in fits} == {0}
+
+
+def test_standard_compares_runs_over_five_seeds():
+    checked = plan(EXPERIMENTS["baselines_check"], scale="standard", only=["tdrl"])
+    assert [(f.dataset, f.seed) for f in checked] == [(0, seed) for seed in range(5)]
+    row = EXPERIMENTS["allen"].rows("standard")[0]
+    assert row.repeats("standard") == (1, 5)
+
+
 # -- trained alike -----------------------------------------------------------------------------
 
 

@@ -85,7 +85,7 @@ def test_status_counts_what_is_there(results, tmp_path, capsys):
     assert main(["reproduce", "--status", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert f"{tmp_path}: 1 fits done, 0 failed" in printed
-    assert "table1           smoke  ours   1 done, 0 failed, 14 missing of 15" in printed
+    assert "table1           smoke    ours   1 done, 0 failed, 14 missing of 15" in printed
 
 
 def test_status_and_compute_see_fits_with_any_number_of_threads(tmp_path, capsys):
@@ -95,8 +95,8 @@ def test_status_and_compute_see_fits_with_any_number_of_threads(tmp_path, capsys
             store.put(fit.name, Outcome(record(fit, {"r2": 1.0})))  # of two seconds each
     assert main(["reproduce", "--status", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert "quick  ours   1 done, 0 failed, 14 missing of 15\n" in printed
-    assert "quick  ours   2 done, 0 failed, 13 missing of 15, 2 threads per fit\n" in printed
+    assert "quick    ours   1 done, 0 failed, 14 missing of 15\n" in printed
+    assert "quick    ours   2 done, 0 failed, 13 missing of 15, 2 threads per fit\n" in printed
     text, lines = EXPERIMENTS["compute"].summary(store)
     found = next(line for line in lines if line["experiment"] == "table1")
     assert found["done"] == 3
@@ -131,7 +131,9 @@ def test_table_grows_with_repeats_of_other_commands(tmp_path, capsys):
     assert "--datasets 0 7 --seeds 0 3 4" in command
     capsys.readouterr()
     assert main(["reproduce", "--status", str(tmp_path)]) == 0
-    assert "table1           smoke  ours   3 done, 0 failed, 14 missing" in capsys.readouterr().out
+    assert (
+        "table1           smoke    ours   3 done, 0 failed, 14 missing" in capsys.readouterr().out
+    )
 
 
 def test_status_names_failed_fits(tmp_path, capsys):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynacl.experiments.plan import Claim, Experiment, Row
+from dynacl.experiments.plan import Claim, Experiment, Row, grid_of
 from dynacl.experiments.slds import MODELS, row
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ def panels(
     }
 
 
+FULL = ((1000, 10_000, 100_000, 1_000_000), (1, 2, 3, 4, 5, 6), (3, 6, 10, 15), (2, 5, 10, 20),
+        (1e-4, 1e-3, 1e-2, 1e-1, 2e-1))  # fmt: skip
 GRID = {
     "smoke": panels((10,), (10_000,), (2,), (3,), (2,), (0.1,)),
     "quick": panels((10, 100, 1000), (1000, 100_000), (1, 4, 6), (3, 6), (2, 5, 10),
                     (1e-4, 1e-2, 1e-1)),
-    "paper": panels((10, 100, 1000, 10_000), (1000, 10_000, 100_000, 1_000_000),
-                    (1, 2, 3, 4, 5, 6), (3, 6, 10, 15), (2, 5, 10, 20),
-                    (1e-4, 1e-3, 1e-2, 1e-1, 2e-1)),
+    "standard": panels((10, 100, 1000), *FULL),
+    "paper": panels((10, 100, 1000, 10_000), *FULL),
 }  # fmt: skip
 LABELS = {
     "samples": "samples per trial",
@@ -57,19 +58,21 @@ LABELS = {
 }
 CELLS = ("r2", "mode_accuracy")
 FRESH_CELLS = ("r2", "fresh.r2", "fresh.r2_train_map", "mode_accuracy", "fresh.mode_accuracy")
-NOTE = (
-    "quick: 100,000 samples where the paper has a million, so that the longest trial is a tenth as "
-    "long; fewer values per panel. The paper does not print its values of latent dimension and "
-    "modes."
-)
+NOTE = "The paper does not print its values of latent dimension and modes."
+REDUCED = {
+    "quick": "100,000 samples where the paper has a million, so that the longest trial is a tenth "
+    "as long; fewer values per panel",
+    "standard": "without the 10 million samples of 10,000 per trial",
+}
+SIZES = ("samples", "length")  # panels whose axis is a size
 
 
 def grid(scale: str, cells: tuple[str, ...]) -> list[Row]:
     models = ("truth",) if scale == "smoke" else MODELS  # the quickest that has modes
     return [
         row(f"{panel}={value:g}" if panel == "switching" else f"{panel}={value}", dynamics, cells,
-            {"panel": LABELS[panel], "x": value}, **changed)
-        for panel, values in GRID[scale].items()
+            {"panel": LABELS[panel], "x": value}, sized=panel in SIZES, **changed)
+        for panel, values in grid_of(scale, GRID).items()
         for value, changed in values
         for dynamics in models
     ]  # fmt: skip
@@ -152,6 +155,7 @@ EXPERIMENT = Experiment(
     source="fig:variations",
     rows=lambda scale: grid(scale, CELLS),
     note=NOTE,
+    reduced=REDUCED,
     claims=claims(),
     figures=figures,
     quick_samples=100_000,
@@ -164,6 +168,7 @@ TEST_SPLIT = Experiment(
     rows=lambda scale: grid(scale, FRESH_CELLS),
     note=NOTE + " The fits are those of `ablations`; fresh trials are a tenth of the training "
     "trials, at least one, of at most 100,000 steps.",
+    reduced=REDUCED,
     claims=tuple(
         Claim(f"samples={n}: train minus fresh, DCL",
               (f"samples={n}/switching", "r2"), (f"samples={n}/switching", "fresh.r2"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynacl.experiments.plan import Claim, Experiment, Row
+from dynacl.experiments.plan import Claim, Experiment, Row, grid_of
 
 if TYPE_CHECKING:
     from dynacl.experiments.drawing import Figures
@@ -30,8 +30,8 @@ def rows(scale: str) -> list[Row]:
             family="lds",
             place={"panel": f"κₚ = {pair:g}", "x": kappa, "curve": model},
         )
-        for pair in GRID[scale]["pair"]
-        for kappa in GRID[scale]["kappa"]
+        for pair in grid_of(scale, GRID)["pair"]
+        for kappa in grid_of(scale, GRID)["kappa"]
         for model, arguments in MODELS.items()
     ]  # fmt: skip
 
@@ -48,7 +48,8 @@ EXPERIMENT = Experiment(
     source="fig:kde",
     rows=rows,
     note="A reference is vMF(e1, κ), its positive vMF(reference, κ_p); negatives come from all. "
-    "The paper does not print its κ and κ_p; these are ours. quick: four κ, two κ_p.",
+    "The paper does not print its κ and κ_p; these are ours.",
+    reduced={"quick": "four κ, two κ_p"},
     claims=tuple(
         Claim(f"κ {kappa}, κ_p {pair}: corrected minus plain",
               (f"kappa={kappa},pair={pair}/corrected", "r2"),

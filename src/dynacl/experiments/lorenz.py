@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynacl.experiments.plan import Claim, Experiment, Row
+from dynacl.experiments.plan import Claim, Experiment, Row, grid_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,23 +60,24 @@ def rows(scale: str) -> list[Row]:
     return [
         row(f"dt={dt:g},noise={noise:g}", model, ("r2",),
             {"panel": f"σ = {noise:g}", "x": dt, "curve": model}, dt=dt, noise=noise)
-        for noise in GRID[scale]["noise"]
-        for dt in GRID[scale]["dt"]
+        for noise in grid_of(scale, GRID)["noise"]
+        for dt in grid_of(scale, GRID)["dt"]
         for model in ("identity", "switching")
     ]  # fmt: skip
 
 
 def mode_rows(scale: str) -> list[Row]:
-    steps = GRID[scale]["dt"] if scale == "paper" else (0.01,)
+    grid = grid_of(scale, GRID)
+    steps = grid["dt"] if grid is GRID["paper"] else (0.01,)
     panel = "mean over dt" if len(steps) > 1 else f"dt = {steps[0]:g}"
-    most = max(m for m in GRID[scale]["modes"] if m <= MODES)
+    most = max(m for m in grid["modes"] if m <= MODES)
     return [
         row(f"dt={dt:g},noise={noise:g}", model, ("r2",),
             {"panel": panel, "x": modes, "curve": f"{model}, σ = {noise:g}"},
             dt=dt, noise=noise, modes=modes)
-        for noise in GRID[scale]["noise"]
+        for noise in grid["noise"]
         for dt in steps
-        for modes in GRID[scale]["modes"]
+        for modes in grid["modes"]
         for model in ("identity", "switching")
         if model == "switching" or modes == most  # a baseline has no modes but afterwards
     ]  # fmt: skip
@@ -138,9 +139,10 @@ EXPERIMENT = Experiment(
     title="Lorenz system: step size and noise",
     source="fig:lorenz",
     rows=rows,
-    note="200 modes. quick: dt 0.0005 and 0.01, noise 0.001 and 0.1. The paper prints dt 0.0005 to "
-    "0.01; the value between, 0.002, is ours. Our protocol trains tiles by a recipe of "
-    "their own: ∇-SLDS minus baseline then compares recipes (docs/reproduction.md).",
+    note="200 modes. The paper prints dt 0.0005 to 0.01; the value between, 0.002, is ours. "
+    "Our protocol trains tiles by a recipe of their own: ∇-SLDS minus baseline then compares "
+    "recipes (docs/reproduction.md).",
+    reduced={"quick": "dt 0.0005 and 0.01, noise 0.001 and 0.1"},
     claims=(
         Claim("dt 0.01, σ 0.001: ∇-SLDS minus baseline",
               ("dt=0.01,noise=0.001/switching", "r2"), ("dt=0.01,noise=0.001/identity", "r2")),
@@ -154,8 +156,8 @@ NUMBER_OF_MODES = Experiment(
     title="Lorenz system: number of modes",
     source="fig:lorenz-ablation",
     rows=mode_rows,
-    note="quick: dt 0.01 alone, noise 0.001 and 0.1, K 10, 50, 200. paper: all dt, K to 400. Our "
-    "protocol trains tiles, however many, by a recipe of their own.",
+    note="Our protocol trains tiles, however many, by a recipe of their own.",
+    reduced={"quick": "dt 0.01 alone, noise 0.001 and 0.1, K 10, 50, 200"},
     claims=(
         Claim("σ 0.001, dt 0.01: 200 modes minus 10",
               ("dt=0.01,noise=0.001/switching", "r2"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynacl.data import spread_lags
-from dynacl.experiments.plan import Claim, Experiment, Row
+from dynacl.experiments.plan import Claim, Experiment, Row, grid_of
 
 if TYPE_CHECKING:
     from dynacl.experiments.drawing import Figures
@@ -30,7 +30,7 @@ def lags(spacing: str, k: int, window: int) -> list[int]:
 
 
 def rows(scale: str) -> list[Row]:
-    grid, window = GRID[scale], 20 if scale == "smoke" else WINDOW
+    grid, window = grid_of(scale, GRID), 20 if scale == "smoke" else WINDOW
     return [
         Row(
             name=f"{mixing},rank={rank},{spacing}={k}/{dynamics}",
@@ -62,9 +62,10 @@ EXPERIMENT = Experiment(
     title="Non-injective mixing and time lags",
     source="fig:non_injective",
     rows=rows,
-    note="An LDS of 6 latents with the noise and angles of table1. quick: 1 and 6 "
-    "consecutive, 6 and 20 equidistant lags, non-linear mixing of rank 3 alone, 100,000 samples. "
-    "Equidistant: k lags spread over a window of 100 steps.",
+    note="An LDS of 6 latents with the noise and angles of table1. Equidistant: k lags spread over "
+    "a window of 100 steps.",
+    reduced={"quick": "1 and 6 consecutive, 6 and 20 equidistant lags, non-linear mixing of rank 3 "
+                      "alone, 100,000 samples"},
     claims=tuple(
         Claim(f"rank {rank}, {MIXINGS[mixing]}: {text}", (f"{mixing},rank={rank},{more}", "r2"),
               (f"{mixing},rank={rank},{less}", "r2"), 1)

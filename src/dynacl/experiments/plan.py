@@ -14,13 +14,14 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dynacl.data import InputError
 from dynacl.settings import PROTOCOLS
 
-SCALES = ("smoke", "quick", "paper")
+SCALES = ("smoke", "quick", "standard", "paper")
 TRAINING = ("ours", "paper")
+T = TypeVar("T")
 Config = dict[str, Any]
 Settings = Mapping[str, Any]
 
@@ -30,7 +31,8 @@ Settings = Mapping[str, Any]
 CODE = {"simulate": 1, "training": 13, "evaluation": 1}
 
 # Most samples of a data set: fewer trials first, then shorter ones. None: the paper's size.
-SAMPLES = {"smoke": 1_000, "quick": 200_000, "paper": None}
+SAMPLES = {"smoke": 1_000, "quick": 200_000, "standard": 200_000, "paper": None}
+MILLION = 1_000_000  # most where the size itself is compared, at `--scale standard`
 SMOKE = {"max_iter": 20, "batch_size": 64}
 SMOKE_STEPS = 50  # per trial
 SMOKE_MODES = 5
@@ -54,11 +56,21 @@ class Row:
     place: Settings = field(default_factory=dict)  # in the figure: panel, x, curve
     datasets: int = 3  # repeats of the paper
     seeds: int = 3
+    sized: bool = False  # whether the number of samples is what is compared
 
     @property
     def is_baseline(self) -> bool:
         """Whether its numbers are no claim of the paper: higher is not better there."""
         return self.model.get("dynamics") == "identity" or "baseline" in self.model
+
+    def repeats(self, scale: str) -> tuple[int, int]:
+        """Data sets and seeds at a scale. Where seeds are compared, all of them at every scale."""
+        between = "consistency" in self.cells
+        if scale == "paper":
+            return self.datasets, self.seeds
+        if scale == "standard":
+            return min(self.datasets, 3), self.seeds if between or self.datasets == 1 else 1
+        return 1, self.seeds if between else 1
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,8 @@ class Experiment:
     title: str
     source: str  # label in the paper
     rows: Callable[[str], Sequence[Row]]
-    note: str = ""  # what quick leaves out, and settings that the paper does not print
+    note: str = ""  # settings that the paper does not print, and what to know of a cell
+    reduced: Mapping[str, str] = field(default_factory=dict)  # scale: what it leaves out
     claims: tuple[Claim, ...] = ()
     figures: Callable[..., dict[str, Any]] | None = None
     values: Callable[..., list[float]] | None = None
@@ -130,17 +143,20 @@ def plan(
     chosen = choose(experiment, experiment.rows(scale), only)
     found = []
     for row in chosen:
-        full = scale == "paper" or "consistency" in row.cells  # which is between seeds
-        for dataset in (
-            range(row.datasets if scale == "paper" else 1) if datasets is None else datasets
-        ):
-            for seed in range(row.seeds if full else 1) if seeds is None else seeds:
+        n_datasets, n_seeds = row.repeats(scale)
+        for dataset in range(n_datasets) if datasets is None else datasets:
+            for seed in range(n_seeds) if seeds is None else seeds:
                 config = configuration(
                     experiment, row, scale, protocol, dataset, seed, threads, data_dir
                 )
                 found.append(Fit(row, dataset, seed, config))
     order = {key: i for i, key in reversed(list(enumerate(_data_key(f) for f in found)))}
     return sorted(found, key=lambda f: order[_data_key(f)])
+
+
+def grid_of(scale: str, grids: Mapping[str, T]) -> T:
+    """Of grids by scale; `standard` has the paper's where it has none of its own."""
+    return grids["paper" if scale == "standard" and scale not in grids else scale]
 
 
 def choose(experiment: Experiment, rows: Sequence[Row], only: Sequence[str]) -> list[Row]:
@@ -169,6 +185,8 @@ def configuration(
         data, where = recording(data, data_dir, dataset)
     elif "trials" in data or "steps" in data:
         most = experiment.quick_samples if scale == "quick" else SAMPLES[scale]
+        if scale == "standard" and row.sized:
+            most = MILLION
         data |= size(data["trials"], data["steps"], most, scale)
     model = dict(row.model)
     if scale == "smoke" and "n_modes" in model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,8 +150,10 @@ def render(view: View, folder: Path, about: Line, other: View | None = None) -> 
         "title": view.experiment.title,
         "source": view.experiment.source,
         "note": view.experiment.note,
+        "reduced": view.experiment.reduced.get(about["scale"], ""),
         "fits": {s: states.count(s) for s in ("done", "failed", "missing")} | {"seconds": seconds},
         "sources": sorted({str(r.get("sources")) for r in view.found.values()}),
+        "made": made(view.found.values()),
         "cells": table(view),
         "claims": claims(view),
         "identity_rows_other_protocol": [] if other is None else [
@@ -176,6 +178,18 @@ def render(view: View, folder: Path, about: Line, other: View | None = None) -> 
     return written
 
 
+def made(records: Iterable[Line]) -> str:
+    """By which code, on what and when: of every record, what there is of each."""
+    records = list(records)
+    said = {key: sorted({str(r[key]) for r in records if r.get(key)})
+            for key in ("dynacl", "sources", "torch", "machine")}  # fmt: skip
+    days = sorted({str(r["finished"])[:10] for r in records if r.get("finished")})
+    parts = [f"dynacl {', '.join(said['dynacl'])} (sources {', '.join(said['sources'])})",
+             f"PyTorch {', '.join(said['torch'])}", ", ".join(said["machine"]),
+             " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""]  # fmt: skip
+    return "; ".join(part for part in parts if part) if records else ""
+
+
 def markdown(content: Line) -> str:
     fits = content["fits"]
     parts = [
@@ -187,8 +201,12 @@ def markdown(content: Line) -> str:
     ]
     if content["scale"] == "smoke":
         parts.append("A smoke run shows that everything runs; its numbers say nothing.")
+    if content["reduced"]:
+        parts.append(f"Reduced, as this scale is: {content['reduced']}.")
     if content["note"]:
         parts.append(content["note"])
+    if content["made"]:
+        parts.append(f"Made by {content['made']}.")
     if len(content["sources"]) > 1:
         parts.append("These results were made by different versions of the code.")
     if content["cells"]:

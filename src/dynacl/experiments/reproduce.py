@@ -117,10 +117,18 @@ def count(e: Experiment, scale: str) -> int:
     fits: dict[str, int] = {}
     for row in e.rows(scale):
         key = json.dumps(
-            [row.data, row.model, row.control, row.post_hoc, row.fresh], sort_keys=True
+            [
+                row.data,
+                row.model,
+                row.control,
+                row.post_hoc,
+                row.fresh,
+                scale == "standard" and row.sized,
+            ],
+            sort_keys=True,
         )
-        seeds = row.seeds if scale == "paper" or "consistency" in row.cells else 1
-        fits[key] = seeds * (row.datasets if scale == "paper" else 1)
+        datasets, seeds = row.repeats(scale)
+        fits[key] = datasets * seeds
     return sum(fits.values())
 
 
@@ -166,7 +174,7 @@ def _status(out: Path) -> int:
             also = plan(e, scale=scale, protocol=protocol, datasets=datasets, seeds=seeds)
             names |= {f.name for f in also if f.name in one_thread}
             for threads, alike in sorted(known.items()):
-                _status_line(f"{e.name:<16} {scale:<6} {protocol:<6}", names, threads, alike)
+                _status_line(f"{e.name:<16} {scale:<8} {protocol:<6}", names, threads, alike)
     for record in found:
         if record["state"] == "failed":
             what = f"{record['name'][:10]}  {record.get('label', '')}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynacl.experiments.plan import Claim, Experiment, Row
+from dynacl.experiments.plan import Claim, Experiment, Row, grid_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +34,7 @@ def row(
     dynamics: str,
     cells: tuple[str, ...],
     place: dict[str, Any] | None = None,
+    sized: bool = False,
     **changed: Any,
 ) -> Row:
     """A model on the reference system with some settings changed."""
@@ -48,6 +49,7 @@ def row(
         post_hoc="switching" if dynamics == "identity" else None,
         fresh=True,  # shown by `test_split`, which shares its fits with all experiments on SLDS
         place=(place or {}) | {"curve": dynamics},
+        sized=sized,
     )
 
 
@@ -55,8 +57,8 @@ def rows(scale: str) -> list[Row]:
     return [
         row(f"angle={angle:g},noise={noise:g}", dynamics, ("r2", "mode_accuracy"),
             {"panel": f"σ = {noise:g}", "x": angle}, angle=angle, noise=noise)
-        for noise in GRID[scale]["noise"]
-        for angle in GRID[scale]["angle"]
+        for noise in grid_of(scale, GRID)["noise"]
+        for angle in grid_of(scale, GRID)["angle"]
         for dynamics in MODELS
     ]  # fmt: skip
 
@@ -149,8 +151,9 @@ EXPERIMENT = Experiment(
     title="Switching dynamics: angles and noise",
     source="fig:slds, fig:slds-example-modes",
     rows=rows,
-    note="quick: noise 1e-4 and 1e-2, one data set, one seed. The paper counts 162 fits here; the "
-    "full grid of angles, noise levels and models with nine repeats is 243.",
+    note="The paper counts 162 fits here; the full grid of angles, noise levels and models with "
+    "nine repeats is 243.",
+    reduced={"quick": "noise 1e-4 and 1e-2, one data set, one seed"},
     claims=tuple(
         Claim(f"{angle:g}°, σ 1e-4: {text}", (f"angle={angle:g},noise=0.0001/{more}", metric),
               (f"angle={angle:g},noise=0.0001/{less}", metric), sign)

@@ -51,10 +51,11 @@ EXPERIMENT = Experiment(
     title="Identifiability of latents and dynamics",
     source="tab:theory",
     rows=rows,
-    note="quick: every row, one data set, one seed, 200,000 samples. The LDS error of an identity "
+    note="The LDS error of an identity "
     "model is ‖A − I‖, as in the paper; that of a linear model fitted afterwards stands beside it. "
     "Our protocol trains the 200 modes of ∇-SLDS on Lorenz by a recipe of their own: ∇-SLDS minus "
     "baseline or LDS then compares recipes, not dynamics alone (docs/reproduction.md).",
+    reduced={"quick": "every row, one data set, one seed, 200,000 samples"},
     claims=(
         Claim("LDS: DCL minus baseline", ("lds/linear", "r2"), ("lds/identity", "r2")),
         Claim("LDS: oracle minus DCL", ("lds/truth", "r2"), ("lds/linear", "r2")),

@@ -82,7 +82,8 @@ FOUR = Experiment(
     title="Dynamics on the sphere in four dimensions",
     source="after fig:supp-vmf; not in the paper",
     rows=four,
-    note="As vmf, with four latents, DCL and baseline alone; quick leaves out 2°.",
+    note="As vmf, with four latents, DCL and baseline alone.",
+    reduced={"quick": "without 2°"},
     claims=tuple(
         Claim(f"{angle}°, σ {noise}: DCL minus baseline",
               (f"angle={angle},noise={noise}/linear", "r2"),
