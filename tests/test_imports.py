@@ -37,7 +37,7 @@ LAYERS = [
     {"run"},
     {"sampling"},
     {"refitting"},
-    {"stability"},
+    {"stability", "straightening"},
     {"configuration", "inference", "persistence", "recipe"},
     {"prediction", "scoring", "settling"},
     {"beside", "judging", "signs"},

@@ -30,7 +30,8 @@ LINEAR = ("linear", "switching")
 BENT = (
     "dynamics/flow", "dynamics/gated", "dynamics/identity", "dynamics/mlp", "dynamics/monomials",
     "dynamics/oracle", "dynamics/polynomial", "dynamics/recurrent", "dynamics/tiles",
-    "dynamics/whitened", "local_noise", "objective/evenness",
+    "dynamics/whitened", "encoders/redrawing", "local_noise", "objective/evenness",
+    "straightening",
 )  # fmt: skip
 # The number of a release is no recipe: it counts as it was when the first rows were measured.
 VERSION = '__version__ = "0.1.0"\n'

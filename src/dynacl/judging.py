@@ -215,6 +215,10 @@ class Judge:
         gains = recent[-1] < recent[0]
         return long and not gains and min(recent) > run.best.figure + BADLY
 
+    def accepts(self, run: Run) -> bool:
+        """Whether the run, as it is, still predicts held-out data clearly better than its start."""
+        return run.floor is None or self.figure(run) < run.floor.figure - CLEARLY
+
     def conclude(self, run: Run) -> str:
         """Put the weights in place that predict held-out data best; a sentence on what they miss.
 

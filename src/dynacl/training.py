@@ -34,6 +34,7 @@ from dynacl.refitting import refit
 from dynacl.run import Record, Run, Weights
 from dynacl.sampling import Rows, encode, rows, with_noise, without_inputs
 from dynacl.settings import Settings
+from dynacl.straightening import straighten
 
 NOISY = 256  # places per step where noise tells slopes
 SLOPED = 4  # rows for each whose slopes are taken: these cost d times what the row does
@@ -72,7 +73,7 @@ def train(
     step = step_of(settings)
     data = with_noise(rows(series, run), series, run)
     run.go_on()
-    run.interrupted = ended = False
+    began, ended, run.interrupted = run.step, False, False
     if judge is not None and run.step == 0:
         judge.begin(run)
     elif run.step == 0 and settings.objective == "prediction":
@@ -119,10 +120,14 @@ def train(
                 f"the loss is at its floor with {run.n_negatives} negatives: it cannot tell better "
                 "models apart; what is missed of held-out data can"
             )
-        if judge is not None and (ended or run.step >= settings.max_iter):
+        ended = ended or run.step >= settings.max_iter
+        if judge is not None and ended:
             run.verdict = judge.conclude(run)
-            if run.verdict:
-                bar.say(run.verdict)
+        if data.noise is not None and ended and run.step > began:
+            said = straighten(run, data, None if judge is None else judge.accepts)
+            run.verdict = "; ".join(filter(None, (run.verdict, said)))
+        if run.verdict and ended:
+            bar.say(run.verdict)
     run.seconds = time.perf_counter() - started
     run.rest()
     return run

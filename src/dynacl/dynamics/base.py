@@ -48,6 +48,7 @@ from torch import Tensor, nn
 
 from dynacl.dynamics.choice import Choice
 from dynacl.dynamics.least_squares import descend
+from dynacl.dynamics.monomials import Monomials
 from dynacl.dynamics.whitened import Whitened
 from dynacl.settings import Settings, Wish
 
@@ -211,6 +212,10 @@ class Dynamics(nn.Module, ABC):
         return None
 
     def library(self) -> Library | None:
+        return None
+
+    def field_terms(self) -> Monomials | None:
+        """What its field is a sum of, in continuous time; None: it has none."""
         return None
 
     def observe(self, x: Tensor) -> None:

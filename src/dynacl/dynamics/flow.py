@@ -130,12 +130,17 @@ class Flow(Dynamics):
             missed = after - self.moved(z)
             if drive is not None:
                 missed = missed - drive @ pushed.T.to(drive)
+            if not missed.isfinite().all():  # a field that runs off has nothing to correct
+                break
             fit = linear_fit(features, missed, drive, False, penalty)
             self.weight.add_(fit["matrix"].to(self.weight))
             if drive is not None:
                 pushed += fit["control"]
         if self.control is not None:
             self.control.copy_(root.double() @ pushed)
+
+    def field_terms(self) -> Monomials | None:
+        return self.monomials
 
     def library(self) -> Library:
         """All monomials; the model is the flow itself, also where no data are."""

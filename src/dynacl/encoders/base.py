@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from dynacl.encoders.redrawing import Redrawing
 from dynacl.settings import Wish
 
 
@@ -64,6 +65,10 @@ class Encoder(nn.Module, ABC):
     def with_slopes(self, windows: Tensor) -> tuple[Tensor, Tensor]:
         """Latents of windows of `frames`, and their derivatives by what it takes, (n, d, d)."""
         raise TypeError(f"{type(self).__name__} does not say its slopes")
+
+    def redraw(self, redrawing: Redrawing) -> bool:
+        """Redraw all latents from now on; False where that cannot be."""
+        return False
 
     def undone(self, x: Tensor, y: Tensor) -> Tensor:
         """Observations whose latents are x, from a guess y; the guess, if it cannot be undone."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import cast, final
+from typing import Any, cast, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dynacl.encoders.base import Encoder
+from dynacl.encoders.redrawing import Redrawing
 from dynacl.whitening import Whitening
 
 NEWTON = 6  # steps by which an encoder is undone: each doubles the digits, once it is near
@@ -51,6 +52,7 @@ class MLP(Encoder):
         if linear_start is None:
             gain = float(np.clip(n_inputs - FEW, 1, gain))
         sharpen(cast(Sequence[nn.Linear], self.layers[:-1:2]), gain)
+        self.redrawing: Redrawing | None = None  # of the latents, at the end of a training
         self.linear = None if linear_start is None else _linear(n_inputs, d, generator)
         if self.linear is not None and linear_start is not None:
             with torch.no_grad():
@@ -71,6 +73,7 @@ class MLP(Encoder):
             self.linear.load_state_dict(start)
         for parameter in self.layers[-1].parameters():
             parameter.zero_()
+        self.redrawing = None
         return True
 
     def linear_part(self) -> dict[str, Tensor]:
@@ -90,7 +93,14 @@ class MLP(Encoder):
 
     def _of_whitened(self, z: Tensor) -> Tensor:
         x: Tensor = self.layers(z)
-        return x if self.linear is None else x + self.linear(z)
+        x = x if self.linear is None else x + self.linear(z)
+        return x if self.redrawing is None else self.redrawing(x)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *more: Any) -> None:
+        """Latents are redrawn if they were when these weights were kept."""
+        last, redrawn = cast(nn.Linear, self.layers[-1]), f"{prefix}redrawing.theta" in state
+        self.redrawing = Redrawing(last.out_features).to(last.weight.device) if redrawn else None
+        super()._load_from_state_dict(state, prefix, *more)
 
     @property
     def square(self) -> bool:
@@ -109,7 +119,13 @@ class MLP(Encoder):
         x, slopes = last(x), slopes @ last.weight.T
         if self.linear is not None:
             x, slopes = x + self.linear(z), slopes + self.linear.weight.T
-        return x, slopes.mT
+        slopes = slopes.mT
+        return (x, slopes) if self.redrawing is None else self.redrawing.with_slopes(x, slopes)
+
+    def redraw(self, redrawing: Redrawing) -> bool:
+        redrawn = self.redrawing is not None
+        self.redrawing = self.redrawing or redrawing
+        return not redrawn
 
     def undone(self, x: Tensor, y: Tensor) -> Tensor:
         """By Newton's method, where a frame has as many dimensions as the state."""

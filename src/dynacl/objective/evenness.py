@@ -22,12 +22,17 @@ ROUNDS = 3
 
 def evenness(slopes: Tensor, roots: Tensor) -> Tensor:
     """slopes: (n, d, d); roots: of S, S = R Rᵀ, (n, d, d)."""
-    turned = slopes @ roots
-    noise = turned @ turned.mT
+    loss: Tensor = shared_noise(slopes @ roots) - log_volume(slopes)
+    return loss
+
+
+def shared_noise(roots: Tensor) -> Tensor:
+    """½ log det of one covariance for the noise of all places, of which these are the roots."""
+    noise = roots @ roots.mT
     w = _weights(noise.detach())
     even = (w[:, None, None] * noise).mean(0)
-    loss: Tensor = 0.5 * torch.linalg.slogdet(even.double())[1].to(slopes) - log_volume(slopes)
-    return loss
+    half: Tensor = 0.5 * torch.linalg.slogdet(even.double())[1].to(roots)
+    return half
 
 
 def _weights(noise: Tensor) -> Tensor:

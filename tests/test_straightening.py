@@ -1,0 +1,133 @@
+"""Latents of a flow that are a smooth redrawing of the state are straightened."""
+
+import numpy as np
+import pytest
+import torch
+
+from dynacl import DCL, metrics, persistence
+from dynacl.dynamics.monomials import Monomials
+from dynacl.encoders import MLP
+from dynacl.encoders.redrawing import Redrawing, degree
+from dynacl.straightening import Places, misfit, search, straighten
+
+
+def bent(d=3, seed=0, size=0.05):
+    psi = Redrawing(d)
+    random = torch.Generator().manual_seed(seed)
+    psi.mean = torch.randn(d, generator=random)
+    psi.root = torch.linalg.cholesky(torch.eye(d) + 0.3)
+    psi.theta = size * torch.randn(psi.theta.shape, generator=random)
+    return psi
+
+
+def test_slopes_are_those_of_the_redrawing():
+    psi, x = bent(), torch.randn(20, 3, generator=torch.Generator().manual_seed(1))
+    slopes = torch.stack([torch.autograd.functional.jacobian(psi, one[None])[0, :, 0] for one in x])
+    value, told = psi.with_slopes(x, torch.eye(3).expand(20, 3, 3))
+    assert torch.allclose(value, psi(x))
+    assert torch.allclose(told, slopes, atol=1e-4)
+
+
+def test_far_out_it_grows_no_faster_than_its_latents():
+    psi = bent()
+    far, further = (torch.full((1, 3), value) for value in (100.0, 200.0))
+    assert torch.allclose(psi(further) - psi(far), further - far, atol=1e-3)
+
+
+@pytest.mark.parametrize(("d", "degrees"), [(2, 5), (3, 5), (5, 4), (7, 3), (12, 2)])
+def test_many_dimensions_have_few_products(d, degrees):
+    assert degree(d) == degrees
+
+
+def test_an_encoder_keeps_its_redrawing_with_its_weights():
+    y = torch.randn(30, 5, generator=torch.Generator().manual_seed(2))
+    before, plain = MLP(5, 3), MLP(5, 3)
+    weights = {name: value.clone() for name, value in before.state_dict().items()}
+    straight = before(y)
+    assert before.redraw(bent())
+    assert not before.redraw(bent(seed=1)), "once"
+    assert not torch.allclose(before(y), straight, atol=1e-2)
+    plain.load_state_dict(before.state_dict())
+    assert torch.equal(plain(y), before(y))
+    plain.load_state_dict(weights)
+    assert torch.equal(plain(y), straight)
+
+
+def test_slopes_of_an_encoder_go_through_its_redrawing():
+    encoder, y = MLP(3, 3), torch.randn(8, 3, generator=torch.Generator().manual_seed(3))
+    encoder.redraw(bent())
+    slopes = torch.stack(
+        [torch.autograd.functional.jacobian(encoder, one[None])[0, :, 0] for one in y]
+    )
+    x, told = encoder.with_slopes(y)
+    assert torch.allclose(x, encoder(y), atol=1e-5)
+    assert torch.allclose(told, slopes, atol=1e-4)
+
+
+def test_a_saved_model_has_it_too(tmp_path):
+    y = np.random.default_rng(0).normal(size=(400, 4))
+    model = DCL(2, "linear", max_iter=5, random_state=0).fit(y)
+    model.run_.encoder.redraw(bent(2))
+    found = model.transform(y)
+    model.save(tmp_path / "model.safetensors")
+    assert np.array_equal(DCL.load(tmp_path / "model.safetensors").transform(y), found)
+    persistence.save_checkpoint(model.run_, tmp_path / "run.pt")
+    other = DCL(2, "linear", max_iter=5, random_state=0).fit(y)
+    persistence.load_checkpoint(other.run_, tmp_path / "run.pt")
+    assert np.array_equal(other.transform(y), found)
+
+
+def places(seed=0, n=3000):
+    """A quadratic field, seen through a cubic bend of its state, with noise alike everywhere."""
+    random = torch.Generator().manual_seed(seed)
+    s = torch.randn(n, 3, generator=random, dtype=torch.double).clamp(-2.5, 2.5)
+    terms = Monomials(3, 2)
+    field = terms(s) @ torch.randn(len(terms), 3, generator=random, dtype=torch.double)
+
+    def bend(s):
+        a, b, c = s.unbind(-1)
+        return torch.stack([a + 0.4 * b**2, b + 0.06 * c**3, c + 0.3 * a * b], -1)
+
+    slopes = torch.stack([torch.autograd.functional.jacobian(bend, one) for one in s])
+    z = bend(s)
+    root = torch.linalg.cholesky(torch.cov(z.T))
+    noise = torch.linalg.solve_triangular(root, 0.01 * slopes, upper=False)
+    along = torch.einsum("nij,nj->ni", slopes, field)
+    moved = torch.linalg.solve_triangular(root, along.T, upper=False).T
+    return s, Places(torch.linalg.solve_triangular(root, (z - z.mean(0)).T, upper=False).T,
+                     noise, moved), terms  # fmt: skip
+
+
+def test_a_bent_state_is_found_again():
+    s, seen, terms = places()
+    psi, gain = search(seen, terms)
+    assert metrics.r2(s.numpy(), seen.z.numpy()) < 0.95
+    assert metrics.r2(s.numpy(), psi(seen.z).detach().numpy()) > 0.99
+    assert gain > 0.1
+
+
+def test_a_straight_state_stays():
+    random = torch.Generator().manual_seed(0)
+    s, terms = torch.randn(3000, 3, generator=random, dtype=torch.double), Monomials(3, 2)
+    even = 0.01 * torch.eye(3).expand(len(s), 3, 3).double()
+    psi, gain = search(Places(s, even, terms(s) @ torch.ones(len(terms), 3).double()), terms)
+    assert abs(gain) < 0.01
+    assert metrics.r2(s.numpy(), psi(s).detach().numpy()) > 0.999
+
+
+def test_misfit_is_small_for_a_field_of_its_terms_alone():
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(500, 3, generator=random, dtype=torch.double)
+    terms = Monomials(3, 2)
+    inside = terms(x) @ torch.randn(len(terms), 3, generator=random, dtype=torch.double)
+    assert misfit(x, inside, terms) < misfit(x, x**3, terms) - 1
+
+
+def test_nothing_is_done_where_no_noise_was_seen():
+    model = DCL(2, "linear", max_iter=5, random_state=0)
+    model.fit(np.random.default_rng(0).normal(size=(400, 4)))
+    from dynacl.data import TimeSeries
+    from dynacl.sampling import rows
+
+    series = TimeSeries.of(np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32))
+    assert straighten(model.run_, rows(series, model.run_), None) == ""
