@@ -131,3 +131,54 @@ def test_nothing_is_done_where_no_noise_was_seen():
 
     series = TimeSeries.of(np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32))
     assert straighten(model.run_, rows(series, model.run_), None) == ""
+
+
+@pytest.fixture
+def noisy(monkeypatch):
+    """Fits see noise wherever they look, and a search finds a bend that makes it more even."""
+    from dynacl import straightening, training
+    from dynacl.sampling import Noise
+
+    def with_noise(data, series, run):
+        roots = 0.1 * torch.eye(2).expand(len(data.y), 2, 2)
+        return data._replace(noise=Noise(data.ready(data.y), roots))
+
+    def found(places, terms):
+        psi = Redrawing(2).double()
+        psi.theta[:] = 0.01
+        return psi, 0.5
+
+    monkeypatch.setattr(training, "with_noise", with_noise)
+    monkeypatch.setattr(straightening, "search", found)
+    rng = np.random.default_rng(0)
+    angle = 0.2 * np.arange(1500)[:, None] + rng.normal(size=(1500, 1)) * 0.05
+    return np.hstack([np.cos(angle), np.sin(angle)]) + 0.01 * rng.normal(size=(1500, 2))
+
+
+def test_a_fit_of_a_flow_ends_with_it_and_says_so(noisy, tmp_path):
+    model = DCL(2, "flow", max_iter=30, random_state=0, settings={"validation": 0.0}).fit(noisy)
+    assert "straightened" in model.verdict_
+    assert model.run_.encoder.redrawing is not None
+    found = model.transform(noisy)
+    model.save(tmp_path / "model")
+    assert np.array_equal(DCL.load(tmp_path / "model").transform(noisy), found)
+    again = DCL(2, "flow", max_iter=30, random_state=0, settings={"validation": 0.0}).fit(noisy)
+    assert np.array_equal(again.transform(noisy), found)
+
+
+def test_it_is_taken_back_where_the_judge_does_not_accept_it(noisy, monkeypatch):
+    from dynacl.judging import Judge
+
+    monkeypatch.setattr(Judge, "accepts", lambda self, run: False)
+    model = DCL(2, "flow", max_iter=30, random_state=0).fit(noisy)
+    assert model.run_.judged, "a judge looked"
+    assert "straightened" not in model.verdict_
+    assert model.run_.encoder.redrawing is None
+
+
+def test_an_interrupted_fit_is_straightened_at_its_end_alone(noisy):
+    model = DCL(2, "flow", max_iter=30, random_state=0, settings={"validation": 0.0})
+    model.fit(noisy, callback=lambda run, record: run.step >= 10)
+    assert model.run_.encoder.redrawing is None
+    model.resume(noisy)
+    assert model.run_.encoder.redrawing is not None
