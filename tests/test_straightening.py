@@ -12,7 +12,7 @@ from dynacl.straightening import Places, misfit, search, straighten
 
 
 def bent(d=3, seed=0, size=0.05):
-    psi = Redrawing(d)
+    psi = Redrawing(d, degree(d))
     random = torch.Generator().manual_seed(seed)
     psi.mean = torch.randn(d, generator=random)
     psi.root = torch.linalg.cholesky(torch.eye(d) + 0.3)
@@ -37,6 +37,15 @@ def test_far_out_it_grows_no_faster_than_its_latents():
 @pytest.mark.parametrize(("d", "degrees"), [(2, 5), (3, 5), (5, 4), (7, 3), (12, 2)])
 def test_many_dimensions_have_few_products(d, degrees):
     assert degree(d) == degrees
+    psi = Redrawing(d, degrees)
+    assert Redrawing.like(psi.theta).state_dict().keys() == psi.state_dict().keys()
+    assert Redrawing.like(psi.theta).theta.shape == psi.theta.shape
+
+
+def test_few_places_have_few_coefficients():
+    _, many, terms = places()
+    few = Places(many.z[:1000], many.noise[:1000], many.field[:1000])
+    assert search(many, terms)[0].theta.numel() > 1000 / 20 >= search(few, terms)[0].theta.numel()
 
 
 def test_an_encoder_keeps_its_redrawing_with_its_weights():

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from dynacl.dynamics.flow import Flow
 from dynacl.dynamics.monomials import Monomials
-from dynacl.encoders.redrawing import Redrawing, degree
+from dynacl.encoders.redrawing import MOST, Redrawing, degree
 from dynacl.objective.evenness import shared_noise
 from dynacl.objective.limit import log_volume
 from dynacl.refitting import fit_dynamics, spread
@@ -35,6 +35,7 @@ PART = 2_000  # of them at a time
 FLOOR = 0.1  # of the field's size: what is missed less than that counts no more
 WEIGHT = 0.5  # of what the field misses, beside evenness
 NEAR = 1e-3  # weight on the squares of what bends
+EACH = 20  # places for each coefficient of the redrawing, at least
 LOOKS = 200  # of the search, at most
 GAIN = 0.1  # nats by which noise must get more even
 
@@ -97,7 +98,7 @@ def search(places: Places, terms: Monomials) -> tuple[Redrawing, float]:
     """The redrawing of z that straightens most where the field is of these terms, and by how many
     nats the noise is more even then."""
     z, n, d = places.z, *places.z.shape
-    psi = Redrawing(d).double()
+    psi = Redrawing(d, degree(d, min(MOST, n // (EACH * d)))).double()
     with torch.no_grad():
         psi.spread = psi.features(z).std(0).clamp(min=1e-9)
         features, slopes = psi.features(z), psi.slopes(z)

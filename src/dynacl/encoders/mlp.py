@@ -98,8 +98,8 @@ class MLP(Encoder):
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *more: Any) -> None:
         """Latents are redrawn if they were when these weights were kept."""
-        last, redrawn = cast(nn.Linear, self.layers[-1]), f"{prefix}redrawing.theta" in state
-        self.redrawing = Redrawing(last.out_features).to(last.weight.device) if redrawn else None
+        theta, weight = state.get(f"{prefix}redrawing.theta"), next(self.layers.parameters())
+        self.redrawing = None if theta is None else Redrawing.like(theta).to(weight.device)
         super()._load_from_state_dict(state, prefix, *more)
 
     @property

@@ -13,9 +13,9 @@ from dynacl.dynamics.monomials import Monomials
 MOST = 126  # products
 
 
-def degree(d: int) -> int:
-    """Five where that is few products; in many dimensions fewer."""
-    return max(p for p in range(2, 6) if p == 2 or comb(d + p, p) <= MOST)
+def degree(d: int, most: int = MOST) -> int:
+    """The highest up to five, and two at least, that has so few products."""
+    return max(p for p in range(2, 6) if p == 2 or comb(d + p, p) <= most)
 
 
 @final
@@ -31,15 +31,21 @@ class Redrawing(nn.Module):
     theta: Tensor  # (terms, d)
     spread: Tensor  # (terms,)
 
-    def __init__(self, d: int) -> None:
+    def __init__(self, d: int, degree: int = 5) -> None:
         super().__init__()
-        self.monomials = Monomials(d, degree(d))
+        self.monomials = Monomials(d, degree)
         bent = (self.monomials.factors < d).sum(1) > 1
         self.register_buffer("bent", bent, persistent=False)
         self.register_buffer("mean", torch.zeros(d))
         self.register_buffer("root", torch.eye(d))
         self.register_buffer("theta", torch.zeros(int(bent.sum()), d))
         self.register_buffer("spread", torch.ones(int(bent.sum())))
+
+    @classmethod
+    def like(cls, theta: Tensor) -> Redrawing:
+        """One whose coefficients have this shape."""
+        terms, d = theta.shape
+        return cls(d, degree(d, terms + d + 1)).to(theta.device)
 
     def forward(self, x: Tensor) -> Tensor:
         drawn: Tensor = x + self.features(self.whitened(x)) @ self.theta @ self.root.T
