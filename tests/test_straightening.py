@@ -191,3 +191,18 @@ def test_an_interrupted_fit_is_straightened_at_its_end_alone(noisy):
     assert model.run_.encoder.redrawing is None
     model.resume(noisy)
     assert model.run_.encoder.redrawing is not None
+
+
+def test_what_is_beside_a_straightened_model_leaves_it_as_it_is(noisy, monkeypatch):
+    from dynacl import evaluate
+    from dynacl.judging import Judge
+
+    monkeypatch.setattr(Judge, "accepts", lambda self, run: True)
+    model = DCL(2, "flow", max_iter=30, random_state=0).fit(noisy)
+    assert "straightened" in model.verdict_
+    found = model.transform(noisy)
+    assert model.held_out_ is not None
+    evaluate(model, noisy)
+    model.forecast(noisy, steps=5)
+    assert model.run_.encoder.redrawing is not None
+    assert np.array_equal(model.transform(noisy), found)

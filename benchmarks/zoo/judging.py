@@ -36,6 +36,8 @@ def judge(task: Task, **changed: Any) -> dict[str, Any]:
     run = model.run_
     r2 = recovered(run, fresh)
     handed = "the last step" if same(run, last[0]) else "an earlier step"
+    if "straightened" in run.verdict:
+        handed = "straightened"
     if run.floor is not None and same(run, run.floor.weights):
         handed = "the start"
     run.restore(last[0])
@@ -61,8 +63,8 @@ def judge(task: Task, **changed: Any) -> dict[str, Any]:
 
 def same(run: Run, weights: Weights) -> bool:
     """Whether its encoder has these weights."""
-    now = run.weights()["encoder"]
-    return all(torch.equal(value, weights["encoder"][name]) for name, value in now.items())
+    now, kept = run.weights()["encoder"], weights["encoder"]
+    return now.keys() == kept.keys() and all(torch.equal(now[name], kept[name]) for name in now)
 
 
 def recovered(run: Run, fresh: TimeSeries) -> float:
