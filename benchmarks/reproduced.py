@@ -24,6 +24,7 @@ PAGES = (  # in the order of the paper
 def line(page: str) -> str:
     """A row of the table, from a page that `dynacl reproduce` rendered."""
     text = (DOCS / "reproduction" / f"{page}.md").read_text()
+    text, _, _ = text.partition("\nIdentity rows under the other protocol")
     title = re.search(r"^# \w+: (.*)$", text, re.MULTILINE)
     about = re.search(r"^Paper: `(.*?)`. Scale (\w+),", text, re.MULTILINE)
     if title is None or about is None:

@@ -15,7 +15,8 @@ def test_verdicts_are_counted_where_they_stand_last(tmp_path, monkeypatch):
         "# a: A table\n\nPaper: `tab:a, fig:b`. Scale quick, protocol ours. 4 fits.\n\n"
         "| row | ours | verdict |\n|---|---|---|\n| new | 1.0 | agrees |\n| b | 2.0 | agrees |\n"
         "| c | 3.0 | not decidable |\n| d | – | – |\n\n"
-        "| claim | verdict |\n|---|---|\n| x | new |\n"
+        "| claim | verdict |\n|---|---|\n| x | new |\n\n"
+        "Identity rows under the other protocol (…):\n\n| z | 1.0 | agrees |\n"
     )
     monkeypatch.setattr(reproduced, "DOCS", tmp_path)
     row = [cell.strip() for cell in reproduced.line("a").strip("|").split("|")]

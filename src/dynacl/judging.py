@@ -137,6 +137,7 @@ class Judge:
     held: TimeSeries
     whole: TimeSeries  # both, and what is between them
     horizons: tuple[int, ...]
+    kept_start: bool = False  # whether the start is what was handed out
 
     def figure(self, run: Run) -> float:
         """The mean logarithm of what the run misses of the held-out observations."""
@@ -215,9 +216,12 @@ class Judge:
         gains = recent[-1] < recent[0]
         return long and not gains and min(recent) > run.best.figure + BADLY
 
-    def accepts(self, run: Run) -> bool:
-        """Whether the run, as it is, still predicts held-out data clearly better than its start."""
-        return run.floor is None or self.figure(run) < run.floor.figure - CLEARLY
+    def said_of(self, run: Run) -> str | None:
+        """What the run, as it is after its end, misses; None: it is not to be handed out, as it
+        predicts no better than its start."""
+        figure = self.figure(run)
+        good = run.floor is None or figure < run.floor.figure - CLEARLY
+        return f"; it misses {_share(figure)} then" if good else None
 
     def conclude(self, run: Run) -> str:
         """Put the weights in place that predict held-out data best; a sentence on what they miss.
@@ -236,6 +240,7 @@ class Judge:
         floor = f"the linear start {_share(run.floor.figure)}"
         if run.floor.figure < ends + CLEARLY:  # of two that predict alike, the simpler one
             run.restore(run.floor.weights)
+            self.kept_start = True
             return (f"the training does not predict {ahead} clearly better than the linear start: "
                     f"the linear start is handed out; it misses {_share(run.floor.figure)}, "
                     f"the training {_share(ends)}")  # fmt: skip

@@ -167,7 +167,8 @@ class Run:
         self.dynamics.train()
 
     def go_on(self) -> None:
-        """The modules as training left them: in its mode, and the dynamics as it was."""
+        """The modules as training left them: in its mode, latents and dynamics as they were."""
+        self.encoder.redraw(None)
         if self.as_trained is not None:
             self.dynamics.load_state_dict(self.as_trained)
             self.as_trained = None

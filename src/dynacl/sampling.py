@@ -123,7 +123,7 @@ def rows(series: TimeSeries, run: Run) -> Rows:
 def with_noise(data: Rows, series: TimeSeries, run: Run) -> Rows:
     """The same rows, and the noise of the system where these settings want it and data show it."""
     s = run.settings
-    wanted = s.objective == "likelihood" and s.evenness and run.step < s.max_iter
+    wanted = s.objective == "likelihood" and s.evenness
     if not wanted or data.u is not None or not run.encoder.square or len(data.y) > LISTED:
         return data
     with torch.no_grad():

@@ -6,17 +6,18 @@ bend. A redrawing ψ of few coefficients sees averages over all of them. It mini
 where noise was seen (`local_noise`), how uneven the noise is under the slopes of ψ (`evenness`),
 and beside it
 
-    ½ log det (E[r rᵀ] / (E|v|²/d) + floor²),   r = ψ' v − F(ψ),
+    ½ log det (E[r rᵀ] / (E|ψ' v|²/d) + floor²),   r = ψ' v − F(ψ),
 
-what a field F of the model's own kind misses of ψ' v. Here v is the field of the latents as they
-are: averaged over all of them by least squares, with products of more latents than F has. The
-dynamics are then fitted anew.
+what a field F of the model's own kind misses of ψ' v, in coordinates in which ψ has covariance 1.
+Here v is the field of the latents as they are: averaged over many by least squares, with products
+of more latents than F has. The dynamics are then fitted anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import comb
 
 import torch
 from torch import Tensor
@@ -49,28 +50,44 @@ class Places:
     field: Tensor  # (n, d)
 
 
-def straighten(run: Run, data: Rows, accepts: Callable[[Run], bool] | None) -> str:
+def straighten(run: Run, data: Rows, said_of: Callable[[Run], str | None]) -> str:
     """Straighten the latents of a trained run; a sentence if that was done, "" if nothing was.
 
-    accepts: whether a run may be handed out; None: any.
+    Training that goes on does so with latents and dynamics as they were (`Run.go_on`).
+
+    said_of: what is said of a run that may be handed out; None: it may not.
     """
     terms = run.dynamics.field_terms()
-    if data.noise is None or data.u is not None or terms is None:
+    if data.noise is None or data.u is not None or terms is None or too_few(data.noise.frames):
         return ""
-    before = run.weights()
+    before, as_trained = run.weights(), run.as_trained
     run.rest()
     smooth = smooth_field(run, data)
     found, gain = search(places_of(run, data, smooth), terms)
     found.mean = smooth.whitened.mean.clone()
     found.root = smooth.whitened(found.mean)[1]
     if gain > GAIN and run.encoder.redraw(found.float().to(run.device)):
+        run.keep_dynamics()
         fit_dynamics(run, data, spread(data), torch.Generator().manual_seed(0))
-        if accepts is None or accepts(run):
+        said = said_of(run)
+        if said is not None:
             run.wake()
-            return f"its latents were straightened: noise is more even in them, by {gain:.2f} nats"
+            return (f"its latents were straightened: noise is more even in them, by {gain:.2f} "
+                    f"nats{said}")  # fmt: skip
         run.restore(before)
+        run.as_trained = as_trained
     run.wake()
     return ""
+
+
+def too_few(frames: Tensor) -> bool:
+    """Whether these places cannot carry even the fewest coefficients."""
+    d = frames.shape[1]
+    return comb(d + 2, 2) > most_products(len(frames[:PLACES]), d)
+
+
+def most_products(n: int, d: int) -> int:
+    return min(MOST, n // (EACH * d))
 
 
 @torch.no_grad()
@@ -98,7 +115,7 @@ def search(places: Places, terms: Monomials) -> tuple[Redrawing, float]:
     """The redrawing of z that straightens most where the field is of these terms, and by how many
     nats the noise is more even then."""
     z, n, d = places.z, *places.z.shape
-    psi = Redrawing(d, degree(d, min(MOST, n // (EACH * d)))).double()
+    psi = Redrawing(d, degree(d, most_products(n, d))).double()
     with torch.no_grad():
         psi.spread = psi.features(z).std(0).clamp(min=1e-9)
         features, slopes = psi.features(z), psi.slopes(z)
@@ -122,10 +139,10 @@ def search(places: Places, terms: Monomials) -> tuple[Redrawing, float]:
         total.backward()  # type: ignore[no-untyped-call]
         return total
 
-    before = float(uneven())
+    before = float(uneven().detach())
     optimizer.step(loss)  # type: ignore[no-untyped-call]
     psi.theta = theta.detach()
-    return psi, before - float(uneven())
+    return psi, before - float(uneven().detach())
 
 
 def misfit(x: Tensor, velocity: Tensor, terms: Monomials) -> Tensor:

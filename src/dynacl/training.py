@@ -73,7 +73,7 @@ def train(
     step = step_of(settings)
     data = with_noise(rows(series, run), series, run)
     run.go_on()
-    began, ended, run.interrupted = run.step, False, False
+    run.interrupted = ended = False
     if judge is not None and run.step == 0:
         judge.begin(run)
     elif run.step == 0 and settings.objective == "prediction":
@@ -123,9 +123,9 @@ def train(
         ended = ended or run.step >= settings.max_iter
         if judge is not None and ended:
             run.verdict = judge.conclude(run)
-        if data.noise is not None and ended and run.step > began:
-            said = straighten(run, data, None if judge is None else judge.accepts)
-            run.verdict = "; ".join(filter(None, (run.verdict, said)))
+        if data.noise is not None and ended and not (judge and judge.kept_start):
+            said = straighten(run, data, judge.said_of if judge else lambda run: "")
+            run.verdict = "; ".join(filter(None, (run.verdict if judge else "", said)))
         if run.verdict and ended:
             bar.say(run.verdict)
     run.seconds = time.perf_counter() - started

@@ -66,8 +66,8 @@ class Encoder(nn.Module, ABC):
         """Latents of windows of `frames`, and their derivatives by what it takes, (n, d, d)."""
         raise TypeError(f"{type(self).__name__} does not say its slopes")
 
-    def redraw(self, redrawing: Redrawing) -> bool:
-        """Redraw all latents from now on; False where that cannot be."""
+    def redraw(self, redrawing: Redrawing | None) -> bool:
+        """Redraw all latents from now on, or (None) no more; False where that cannot be."""
         return False
 
     def undone(self, x: Tensor, y: Tensor) -> Tensor:

@@ -98,8 +98,9 @@ class MLP(Encoder):
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *more: Any) -> None:
         """Latents are redrawn if they were when these weights were kept."""
-        theta, weight = state.get(f"{prefix}redrawing.theta"), next(self.layers.parameters())
-        self.redrawing = None if theta is None else Redrawing.like(theta).to(weight.device)
+        last = cast(nn.Linear, self.layers[-1])
+        found = Redrawing.like(state.get(f"{prefix}redrawing.theta"), last.out_features)
+        self.redrawing = None if found is None else found.to(last.weight.device)
         super()._load_from_state_dict(state, prefix, *more)
 
     @property
@@ -122,10 +123,9 @@ class MLP(Encoder):
         slopes = slopes.mT
         return (x, slopes) if self.redrawing is None else self.redrawing.with_slopes(x, slopes)
 
-    def redraw(self, redrawing: Redrawing) -> bool:
-        redrawn = self.redrawing is not None
-        self.redrawing = self.redrawing or redrawing
-        return not redrawn
+    def redraw(self, redrawing: Redrawing | None) -> bool:
+        self.redrawing = redrawing
+        return True
 
     def undone(self, x: Tensor, y: Tensor) -> Tensor:
         """By Newton's method, where a frame has as many dimensions as the state."""

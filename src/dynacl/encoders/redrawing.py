@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from dynacl.dynamics.monomials import Monomials
 
+DEGREES = (2, 3, 4, 5)
 MOST = 126  # products
 
 
 def degree(d: int, most: int = MOST) -> int:
     """The highest up to five, and two at least, that has so few products."""
-    return max(p for p in range(2, 6) if p == 2 or comb(d + p, p) <= most)
+    return max(p for p in DEGREES if p == 2 or comb(d + p, p) <= most)
 
 
 @final
@@ -42,10 +43,11 @@ class Redrawing(nn.Module):
         self.register_buffer("spread", torch.ones(int(bent.sum())))
 
     @classmethod
-    def like(cls, theta: Tensor) -> Redrawing:
-        """One whose coefficients have this shape."""
-        terms, d = theta.shape
-        return cls(d, degree(d, terms + d + 1)).to(theta.device)
+    def like(cls, theta: Tensor | None, d: int) -> Redrawing | None:
+        """One of d latents whose coefficients have this shape; None: none has."""
+        shapes: dict[tuple[int, ...], int] = {(comb(d + p, p) - d - 1, d): p for p in DEGREES}
+        p = None if theta is None else shapes.get(tuple(theta.shape))
+        return None if p is None else cls(d, p)
 
     def forward(self, x: Tensor) -> Tensor:
         drawn: Tensor = x + self.features(self.whitened(x)) @ self.theta @ self.root.T

@@ -132,6 +132,11 @@ def paired(view: View, more: tuple[str, str], less: tuple[str, str]) -> list[flo
     return found
 
 
+# What a scale leaves out of every table.
+STANDARD = ("at most 200,000 samples, a million where the size is compared; three data sets, one seed "
+            "(five where runs are compared)")  # fmt: skip
+
+
 def summary(values: Sequence[float]) -> Line | None:
     if not values:
         return None
@@ -150,7 +155,9 @@ def render(view: View, folder: Path, about: Line, other: View | None = None) -> 
         "title": view.experiment.title,
         "source": view.experiment.source,
         "note": view.experiment.note,
-        "reduced": view.experiment.reduced.get(about["scale"], ""),
+        "reduced": "; ".join(filter(None, (
+            STANDARD if about["scale"] == "standard" else "",
+            view.experiment.reduced.get(about["scale"], "")))),
         "fits": {s: states.count(s) for s in ("done", "failed", "missing")} | {"seconds": seconds},
         "sources": sorted({str(r.get("sources")) for r in view.found.values()}),
         "made": made(view.found.values()),
