@@ -43,7 +43,6 @@ def test_many_dimensions_have_few_products(d, degrees):
     assert Redrawing.like(psi.theta[1:], d) is None
     assert Redrawing.like(psi.theta, d + 1) is None
     assert Redrawing.like(psi.theta[0], d) is None
-    assert Redrawing.like(None, d) is None
 
 
 def test_few_places_have_few_coefficients():

@@ -98,8 +98,8 @@ class MLP(Encoder):
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *more: Any) -> None:
         """Latents are redrawn if they were when these weights were kept."""
-        last = cast(nn.Linear, self.layers[-1])
-        found = Redrawing.like(state.get(f"{prefix}redrawing.theta"), last.out_features)
+        theta, last = state.get(f"{prefix}redrawing.theta"), cast(nn.Linear, self.layers[-1])
+        found = None if theta is None else Redrawing.like(theta, last.out_features)
         self.redrawing = None if found is None else found.to(last.weight.device)
         super()._load_from_state_dict(state, prefix, *more)
 

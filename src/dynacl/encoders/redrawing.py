@@ -43,10 +43,10 @@ class Redrawing(nn.Module):
         self.register_buffer("spread", torch.ones(int(bent.sum())))
 
     @classmethod
-    def like(cls, theta: Tensor | None, d: int) -> Redrawing | None:
+    def like(cls, theta: Tensor, d: int) -> Redrawing | None:
         """One of d latents whose coefficients have this shape; None: none has."""
         shapes: dict[tuple[int, ...], int] = {(comb(d + p, p) - d - 1, d): p for p in DEGREES}
-        p = None if theta is None else shapes.get(tuple(theta.shape))
+        p = shapes.get(tuple(theta.shape))
         return None if p is None else cls(d, p)
 
     def forward(self, x: Tensor) -> Tensor:

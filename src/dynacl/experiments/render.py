@@ -133,8 +133,8 @@ def paired(view: View, more: tuple[str, str], less: tuple[str, str]) -> list[flo
 
 
 # What a scale leaves out of every table.
-STANDARD = ("at most 200,000 samples, a million where the size is compared; three data sets, one seed "
-            "(five where runs are compared)")  # fmt: skip
+STANDARD = ("at most 200,000 samples, a million where the size is compared; three data sets, one "
+            "seed (five where runs are compared)")  # fmt: skip
 
 
 def summary(values: Sequence[float]) -> Line | None:
