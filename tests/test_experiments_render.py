@@ -1,12 +1,14 @@
 """From results to words: verdicts on cells and claims, and the tables made of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from dynacl.experiments import verdicts
 from dynacl.experiments.catalogue import EXPERIMENTS
 from dynacl.experiments.fitting import Outcome
 from dynacl.experiments.plan import plan
-from dynacl.experiments.render import View, claims, table
+from dynacl.experiments.render import View, claims, render, table
 from dynacl.experiments.store import Store
 from small_fits import record
 
@@ -102,3 +104,20 @@ def test_claims_are_differences_of_the_same_data_and_seed(tmp_path):
     assert first["ours"]["std"] == pytest.approx(0.0, abs=1e-9)
     assert first["paper"] == pytest.approx(99.03 - 73.56)
     assert first["verdict"] == "holds"
+
+
+@pytest.mark.parametrize("scale", ["quick", "standard", "paper"])
+def test_a_table_says_what_its_scale_leaves_out_and_what_made_it(tmp_path, scale):
+    experiment = EXPERIMENTS["ablations"]
+    fits = plan(experiment, scale=scale, only=["layers=4/switching"], datasets=[0], seeds=[0])
+    store = Store(tmp_path / "store")
+    made = {"dynacl": "9.8.7", "sources": "abc123", "torch": "2.0", "machine": "riscv",
+            "finished": "2031-01-02T03:04:05+0000"}  # fmt: skip
+    store.put(fits[0].name, Outcome(record(fits[0], {"r2": 0.5}) | made))
+    about = {"scale": scale, "protocol": "ours", "command": "dynacl reproduce ablations"}
+    render(View(replace(experiment, figures=None), fits, store), tmp_path / "out", about)
+    said = (tmp_path / "out" / "table.md").read_text()
+    assert "Made by dynacl 9.8.7 (sources abc123); PyTorch 2.0; riscv; 2031-01-02." in said
+    assert ("fewer values per panel" in said) == (scale == "quick")
+    assert ("three data sets, one seed" in said) == (scale == "standard")
+    assert ("Reduced" in said) == (scale != "paper")

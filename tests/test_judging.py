@@ -259,3 +259,16 @@ def test_modes_that_noise_hides_are_judged_by_one_map_for_all():
     assert "ahead (all directions of the state counted alike)" in model.verdict_
     linear = DCL(2, max_iter=2, batch_size=64, random_state=0).fit(series)
     assert judge.without_modes(linear.run_) == []
+
+
+@pytest.mark.parametrize(
+    ("figure", "said"),
+    [(-2.0, "; it misses 13.5% of the variance then"), (-1.01, None), (-1.0, None), (0.5, None)],
+)
+def test_what_comes_after_the_end_must_beat_the_start(model, hidden, monkeypatch, figure, said):
+    judge = judge_for(model.run_, hidden, hidden, hidden)
+    monkeypatch.setattr(judge, "figure", lambda run: figure)
+    monkeypatch.setattr(model.run_, "floor", Snapshot(-1.0, 0, model.run_.weights()))
+    assert judge.said_of(model.run_) == said
+    monkeypatch.setattr(model.run_, "floor", None)
+    assert judge.said_of(model.run_) is not None

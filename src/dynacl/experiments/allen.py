@@ -24,9 +24,8 @@ LAGS = [0, 5, 10, 15, 20]
 CELLS = ("consistency", "consistency_validation", "consistency_train")
 PAPER = {"batch_size": 512, "n_negatives": 16_384, "max_iter": 10_000, "learning_rate": 1e-4,
          "dynamics_learning_rate": 1e-4}  # fmt: skip
-OURS: dict[str, Any] = {
-    "settings": {}
-}  # the default, with its judge: longer fits learn the noise by heart
+# The default, with its judge: without one, a fit learns the noise by heart.
+OURS: dict[str, Any] = {"settings": {}}
 ALL = list(itertools.product((8, 16, 32, 64), (1, 5, 10, 15, 20, 25, 30)))
 MOST = [(d, offset) for d, offset in ALL if d <= 16 or offset in (1, 10, 30)]
 # (latent dimensions, time offset) of recordings as they are, and of shuffled ones
